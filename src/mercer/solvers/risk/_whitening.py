@@ -111,8 +111,10 @@ class WhitenedCoordinates:
         # The dtype of a precomputed matrix determines the precision of its values.
         precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), residual_tolerances(K.dtype)
         floor = max(n * _EPS, 100.0 * precision)
-        matrix = np.asarray(K.release(), dtype=float)
-        F, pivots, residuals = _pivoted_cholesky(matrix, floor, negative_tol, kernel)
+        F, pivots, residuals = _pivoted_cholesky(
+            np.asarray(K.release(), dtype=float),  # no variable, which would keep the matrix alive
+            *(floor, negative_tol, kernel),
+        )
         points = pivots if expects_precomputed_rows(kernel) else take(as_csr(as_float64(X)), pivots)
         text = f"exact: {len(pivots)} of {n} points span the others in feature space"
         residual = float(residuals.sum() / max(residuals.sum() + np.vdot(F, F), _TINY))
