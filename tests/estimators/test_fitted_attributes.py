@@ -5,12 +5,15 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import zoo
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer import KernelFisherDiscriminant, KernelKMeans, KernelRidge
+from mercer.estimators._kernel_estimator import KernelEstimator, LandmarkMixin
 from mercer.estimators._parameters import fitted_names, fitted_types
 
 CLASSES = sorted({type(model) for model in zoo.ESTIMATORS}, key=lambda cls: cls.__name__)
@@ -83,3 +86,41 @@ def test_conversions_delete_what_refers_to_training_points():
     assert set(fitted_names(KernelRidge, per_point=True)) <= vars(model).keys()
     small = mercer.to_primal(model)
     assert not set(fitted_names(KernelRidge, per_point=True)) & vars(small).keys()
+
+
+def test_landmarks_come_before_kernels_in_the_order_of_bases():
+    """Otherwise the rules of `KernelEstimator` for blocks hide those of `LandmarkMixin`."""
+    classes = [getattr(mercer.estimators, name) for name in mercer.estimators.__all__]
+    with_landmarks = [c for c in classes if isinstance(c, type) and issubclass(c, LandmarkMixin)]
+    assert len(with_landmarks) > 10
+    for cls in with_landmarks:
+        bases = cls.__mro__
+        assert bases.index(LandmarkMixin) < bases.index(KernelEstimator), cls.__name__
+
+
+@pytest.mark.parametrize("name", ["KernelLogisticRegression", "KernelFisherDiscriminant"])
+def test_exact_solvers_refuse_blocks(name):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = getattr(mercer, name)()
+    with pytest.raises(ValueError, match="only with landmarks: set solver='nystroem'"):
+        model.fit(mercer.Blocks.of(X, 10), X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_a_failed_fit_restores_the_columns(warm_start):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=list("abc"))
+    y = (X["a"] > 0).to_numpy()
+    model = mercer.KernelLogisticRegression(warm_start=warm_start).fit(X, y)
+    expected = model.predict(X)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X[["c", "a"]], np.zeros(30, dtype=int))
+    assert model.n_features_in_ == 3 and list(model.feature_names_in_) == ["a", "b", "c"]
+    assert np.array_equal(model.predict(X), expected)
+
+
+def test_a_failed_first_fit_leaves_the_model_unfitted():
+    model = mercer.SVC()
+    with pytest.raises(ValueError, match="class"):
+        model.fit(np.ones((4, 2)), np.zeros(4))
+    with pytest.raises(NotFittedError):
+        model.predict(np.ones((1, 2)))

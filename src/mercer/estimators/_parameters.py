@@ -341,6 +341,10 @@ def _in_threads(method: Method) -> Method:
     return run
 
 
+# Attributes that scikit-learn's validation sets; they belong to the fitted state.
+_COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+
+
 def _replacing(method: Method) -> Method:
     """Make `fit` remove the attributes of an earlier fit, and restore them if it fails.
 
@@ -351,14 +355,18 @@ def _replacing(method: Method) -> Method:
 
     @wraps(method)
     def replace_fitted(self: Any, *args: Any, **params: Any) -> Any:
-        earlier = {} if getattr(self, "warm_start", False) else remove_fitted(self)
+        state, continues = vars(self), getattr(self, "warm_start", False)
+        earlier = {name: state[name] for name in _COLUMN_ATTRIBUTES if name in state}
+        earlier |= {} if continues else remove_fitted(self)
         try:
             return method(self, *args, **params)
         except BaseException:
-            if not getattr(self, "warm_start", False):
+            if not continues:
                 remove_fitted(self)
+            for name in _COLUMN_ATTRIBUTES:
+                state.pop(name, None)
             if getattr(self, "_restores_failed_fit", True):
-                vars(self).update(earlier)
+                state.update(earlier)
             raise
 
     return replace_fitted

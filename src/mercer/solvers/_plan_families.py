@@ -272,7 +272,7 @@ def plan_ridge(
     storing, dense = cost_of_storing_and_reading(kernel, X, n, stored=True)
     tiled = cost_of_storing_and_reading(kernel, X, n, stored=False)[1]
     setup, step = cg.cost(n, tiled, columns)
-    copies = 1 + (alphas > 1) + (is_precomputed and weighted) - is_precomputed
+    copies = 1 + (alphas > 1) + (is_precomputed and weighted)
     stored = matrix * copies + (0 if is_precomputed else tiles)
     cg_bytes = products + cg.workspace(n, columns) + 8 * n * n_columns(X) * in_blocks
     mixed_bytes = products + MixedCholesky().workspace(n)

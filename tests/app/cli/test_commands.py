@@ -441,6 +441,9 @@ def test_plan_of_each_method(mercer, people):
     assert [option["reason"] for option in result["options"]] == [
         *("the only exact method", "the kernel is not linear", "approximate")
     ]
+    options = ("--columns", "age", "--target", "kind")
+    assert json.loads(mercer("plan", "--json", "svc", people, *options).out)["chosen"] == "smo"
+    assert "'foo' is not one of 'pca'" in mercer("plan", "foo", people).err
     small = mercer("plan", "pca", people, "--columns", "age", "--max-memory", "10 kB")
     assert "no exact method fits" in small.out
     failed = mercer(

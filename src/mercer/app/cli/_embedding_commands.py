@@ -100,9 +100,17 @@ class PlanCommand(click.Command):
     """A command with the arguments METHOD and DATA, where METHOD may be omitted."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the default method, pca, unless the first argument is a method."""
-        has_method = bool(args) and args[0] in ("pca", *METHODS)
-        return super().parse_args(ctx, args if has_method or not args else ["pca", *args])
+        """Insert the default method, pca, if there is only one argument besides options."""
+        options = [option for option in self.params if isinstance(option, click.Option)]
+        with_value = {name for option in options if not option.is_flag for name in option.opts}
+        arguments = [
+            i
+            for i, word in enumerate(args)
+            if not word.startswith("-") and (i == 0 or args[i - 1] not in with_value)
+        ]
+        if len(arguments) == 1 and args[arguments[0]] not in ("pca", *METHODS):
+            args = [*args[: arguments[0]], "pca", *args[arguments[0] :]]
+        return super().parse_args(ctx, args)
 
 
 @app.command(cls=PlanCommand)

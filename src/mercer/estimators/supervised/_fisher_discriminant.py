@@ -50,7 +50,7 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, LandmarkMixin
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkMixin, DecisionMixin
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 

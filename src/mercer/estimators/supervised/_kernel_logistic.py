@@ -71,7 +71,7 @@ def _encode_labels(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 @estimator(kw_only=True)
-class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin):
+class LogisticEstimator(LandmarkMixin, WeightedClassifierMixin):
     """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters
