@@ -115,7 +115,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
     killer = killing(client, lambda: some_done(client, 5))
     found = clone(model).fit(points).transform(big[:50])
     killer.join(TIMEOUT)
-    client.wait_for_workers(2, timeout=TIMEOUT)
+    two_again(client)
     assert set(client.run(os.getpid).values()) != before  # one worker was replaced
     assert np.array_equal(found, expected)
 
