@@ -5,6 +5,7 @@ and other folders work both on the site and in a repository browser.
 """
 
 import ast
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -12,11 +13,11 @@ from pathlib import Path
 from docutils.parsers.rst.states import Inliner
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_extensions")]
 
 import mercer  # noqa: E402
 
-release = mercer.__version__
+version = release = mercer.__version__
 
 project, author = "mercer", "the mercer developers"
 project_copyright = author
@@ -25,9 +26,15 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx_click",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "api_links",
+    "decision_chart",
+    "llms_txt",
 ]
 root_doc = "docs/index"
+smartquotes = False  # quotes in prose are often code, such as gamma="scale"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
@@ -44,13 +51,16 @@ exclude_patterns = [
     "examples",
     ".*",
     "docs/gallery/*.py",
-    "docs/_templates",
+    "docs/_*",
 ]
 
 templates_path = [str(ROOT / "docs" / "_templates")]  # autosummary resolves paths from the root
 
 html_theme = "pydata_sphinx_theme"
-html_title = "mercer"
+html_title = f"mercer {version}"
+html_static_path = ["_static"]
+html_css_files = ["mercer.css"]
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output of doctests are not copied
 html_extra_path = ["_extra"]  # redirects / to docs/index.html
 html_show_sourcelink = False
 html_copy_source = False
@@ -58,7 +68,12 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "docs/howto/which_estimator": [],  # the charts need the width
+        "docs/howto/which_kernel": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
@@ -161,8 +176,11 @@ Inliner.dispatch = {**Inliner.dispatch, "|": as_text, "_": as_text, "__": as_tex
 
 
 def process_docstring(app, what, name, obj, options, lines):
-    """Mark the formulas in a docstring as literal blocks."""
+    """Mark formulas as literal blocks, and unlink references to pages of scikit-learn."""
     lines[:] = literal_formulas(lines)
+    owner = inspect.unwrap(getattr(obj, "fget", obj))
+    if not (getattr(owner, "__module__", None) or "mercer").startswith("mercer"):
+        lines[:] = [re.sub(r":\w+:`~?([^`<]+?)(?: <[^`]*>)?`", r"\1", line) for line in lines]
 
 
 def skip_member(app, what, name, obj, skipped, options):
