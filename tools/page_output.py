@@ -86,9 +86,14 @@ def run_command(line: str) -> str:
     """
     words = shlex.split(line)
     if words[:1] != ["mercer"] or {"|", ">"} & set(words):
-        command = ["bash", "-o", "pipefail", "-c", line]
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
-            command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+            ["bash", "-o", "pipefail", "-c", line],
+            env={**os.environ, "PATH": path},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
         code, output = done.returncode, done.stdout
     else:
