@@ -17,6 +17,15 @@ from tools import page_output
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(m.name for m in pkgutil.walk_packages(mercer.__path__, "mercer."))
 PAGES = page_output.pages()
+
+
+def page_parameter(page):
+    """Return a page as a test parameter, marked `data` if it needs external data."""
+    needs_data = page_output.has_marker(page.read_text("utf-8"), "needs data")
+    name = page.relative_to(ROOT).as_posix()
+    return pytest.param(page, id=name, marks=[pytest.mark.data] if needs_data else [])
+
+
 ROOMS = [
     *("mercer", "mercer.kernels", "mercer.kernels.validity", "mercer.gram", "mercer.solvers"),
     *(
@@ -61,10 +70,15 @@ def test_every_public_name_has_an_example(room, name):
     assert doctest.DocTestParser().get_examples(examples)  # test_docstrings runs them
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", list(map(page_parameter, PAGES)))
 def test_code_on_a_page_runs_and_its_output_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
+    if page_output.has_marker(text, "needs data") and not page_output.data_folder().is_dir():
+        pytest.skip("no folder of data sets: set MERCER_DATA")
+    if page_output.has_marker(text, "run shell"):
+        pytest.importorskip("click")
+        pytest.importorskip("rich")
     problems = page_output.outdated(text, page_output.run_page(text, page.name))
     assert not problems, "\n".join([*problems, "run python tools/page_output.py"])
 
@@ -75,6 +89,20 @@ def test_outputs_on_pages_are_compared():
     assert page_output.matches("took ...\ndone", "took long\ndone")
     assert page_output.matches("0.2 s, residual 1e-15", "3 s, residual 8e-16")
     assert not page_output.matches("", "printed") and not page_output.matches("shown", "")
+
+
+def test_markers_of_a_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "# Title\n\n```sh\necho a\nprintf b\n```\n\n```text\na\nb\n```\n"
+    assert page_output.run_page(page, "page") == []  # an ordinary page: shell blocks do not run
+    marked = f"<!-- needs data -->\n<!-- run shell -->\n\n{page}"
+    assert page_output.has_marker(marked, "needs data") and not page_output.has_marker(page, "x")
+    results = page_output.run_page(marked, "page")
+    assert [printed for _, printed in results] == ["a\nb"]
+    assert page_output.outdated(marked, results) == []
+    assert page_output.updated(marked, results) == marked
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        page_output.run_command("false")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

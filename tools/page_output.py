@@ -6,6 +6,12 @@
 The blocks of a page run in one namespace, in the order of the page. A block "text" after a Python
 block contains what it printed. There, `...` stands for any text. An output that still matches is
 not changed, so that `...` written by hand remains.
+
+Comments at the beginning of a page change how it runs:
+
+    <!-- needs data -->   the page reads files from the folder MERCER_DATA, or shared/data next to
+                          the repository; it is skipped if there is no such folder
+    <!-- run shell -->    "sh" blocks run too, one command per line, and their output is compared
 """
 
 from __future__ import annotations
@@ -16,15 +22,20 @@ import io
 import math
 import os
 import re
+import shlex
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
-# A Python block, followed by its output if it has one.
+# A block of code, followed by its output if it has one.
 _BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.S | re.M
+    r"^```(?P<language>python|sh)\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
+    re.S | re.M,
 )
+_MARKERS = re.compile(r"\A(?:<!-- [\w ]+ -->\s*)+")
 _TIME = re.compile(r"\d[\d.]*(?= (?:ms|s|us)\b)")
 _NUMBER = re.compile(r"[-+]?\d+\.\d*(?:e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")  # not an integer
 
@@ -36,17 +47,73 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", summary, *docs]
 
 
+def data_folder() -> Path:
+    """Return the folder of external data sets, which need not exist."""
+    return Path(os.environ.get("MERCER_DATA", ROOT.parent / "shared" / "data"))
+
+
+def has_marker(text: str, marker: str) -> bool:
+    """Return True if the comments at the beginning of a page contain a marker."""
+    found = _MARKERS.match(text)
+    return found is not None and f"<!-- {marker} -->" in found[0]
+
+
 def run_page(text: str, name: str) -> list[tuple[re.Match[str], str]]:
-    """Run the Python blocks of a page and return each of them with what it printed."""
+    """Run the blocks of a page and return each of them with the output that it printed."""
     namespace = {"__name__": "page"}
+    languages = {"python", "sh"} if has_marker(text, "run shell") else {"python"}
     results = []
-    for block in _BLOCK.finditer(text):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block["code"], name, "exec"), namespace)
-        lines = [line.rstrip() for line in printed.getvalue().splitlines()]
-        results.append((block, "\n".join(lines).strip("\n")))
+    with mock.patch.dict(os.environ, {"MERCER_DATA": str(data_folder())}):
+        for block in _BLOCK.finditer(text):
+            if block["language"] not in languages:
+                continue
+            if block["language"] == "sh":
+                output = "".join(map(run_command, block["code"].splitlines()))
+            else:
+                printed = io.StringIO()
+                with contextlib.redirect_stdout(printed):
+                    exec(compile(block["code"], name, "exec"), namespace)
+                output = printed.getvalue()
+            lines = [line.rstrip() for line in output.splitlines()]
+            results.append((block, "\n".join(lines).strip("\n")))
     return results
+
+
+def run_command(line: str) -> str:
+    """Run a line of a shell and return its standard output and standard error.
+
+    A plain `mercer` command runs in this process, because starting Python takes most of the time.
+    """
+    words = shlex.split(line)
+    if words[:1] != ["mercer"] or {"|", ">"} & set(words):
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            env={**os.environ, "PATH": path},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        code, output = done.returncode, done.stdout
+    else:
+        from mercer.app.cli import main as mercer
+
+        printed = io.StringIO()
+        code = None
+        with (
+            mock.patch.object(sys, "argv", words),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+        ):
+            try:
+                mercer()
+            except SystemExit as end:
+                code = end.code
+        output = printed.getvalue()
+    if code:
+        raise RuntimeError(f"{line!r} ended with exit code {code}:\n{output}")
+    return output
 
 
 def matches(shown: str, printed: str) -> bool:
@@ -80,7 +147,7 @@ def updated(text: str, results: list[tuple[re.Match[str], str]]) -> str:
     """Return the text of the page with the present outputs."""
     pieces, end = [], 0
     for block, printed in results:
-        pieces += [text[end : block.start()], f"```python\n{block['code']}```\n"]
+        pieces += [text[end : block.start()], f"```{block['language']}\n{block['code']}```\n"]
         shown = block["shown"] or ""
         if printed and matches(shown, printed):
             printed = shown.strip("\n")
@@ -109,6 +176,9 @@ def main() -> int:
     problems = 0
     for page in [path.resolve() for path in arguments.pages] or pages():
         text = page.read_text("utf-8")
+        if has_marker(text, "needs data") and not data_folder().is_dir():
+            print(f"skipped {page.relative_to(ROOT)}: set MERCER_DATA to the folder of the data")
+            continue
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             os.environ.setdefault("MPLBACKEND", "Agg")
             results = run_page(text, page.name)
