@@ -62,14 +62,6 @@ def test_docstrings(name):
     assert runner.summarize(verbose=False).failed == 0
 
 
-@pytest.mark.parametrize(("room", "name"), NAMES, ids=lambda part: part)
-def test_every_public_name_has_an_example(room, name):
-    text = inspect.getdoc(getattr(importlib.import_module(room), name)) or ""
-    head, found, examples = text.partition("Examples\n--------\n")
-    assert head.strip() and found, "no Examples"
-    assert doctest.DocTestParser().get_examples(examples)  # test_docstrings runs them
-
-
 @pytest.mark.parametrize("page", list(map(page_parameter, PAGES)))
 def test_code_on_a_page_runs_and_its_output_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
