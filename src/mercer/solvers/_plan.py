@@ -79,7 +79,18 @@ class Option:
         return not self.rejection
 
     def within(self, budget: int) -> Option:
-        """Return the option, rejected if it needs more memory than the budget in bytes."""
+        """Return the option, rejected if it needs more memory than the budget.
+
+        Parameters
+        ----------
+        budget : int
+            Memory budget in bytes.
+
+        Returns
+        -------
+        Option
+            The option, with numbers for `required` and a `rejection` if it does not fit.
+        """
         needed = self.memory if self.required is None else self.required
         text = _NO_FIT if self.memory > budget else f"needs a budget of {format_bytes(needed)}"
         rejection = self.rejection or ("" if needed <= budget else text)
@@ -145,7 +156,18 @@ class Plan:
         return np.inf if self.chosen is None else self.chosen.cost.seconds
 
     def require(self) -> Option:
-        """Return the chosen option, or raise a MemoryBudgetError that lists all options."""
+        """Return the chosen option.
+
+        Returns
+        -------
+        Option
+            The option that `fit` will use.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If no option fits the memory budget; the message lists all options.
+        """
         if self.chosen is None:
             raise MemoryBudgetError(f"no exact method fits the memory budget.\n{self}")
         return self.chosen
