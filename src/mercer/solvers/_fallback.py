@@ -306,6 +306,7 @@ class SMOThenInteriorPoint:
     """Train a linear SVM by SMO, or by an interior-point method if SMO takes too long.
 
     It solves a `Dual` for K = F F^T with features F.
+
     If few points are support vectors, `BlockSMO` needs only a few rows of K; if classes overlap, it
     may take a million steps.  This cannot be predicted, but the cost of `BoxInterior` can.  SMO may
     spend about a seventh of that cost on entries of K and steps, or all of it if K is a single
@@ -315,9 +316,9 @@ class SMOThenInteriorPoint:
     Parameters
     ----------
     pairs : BlockSMO
-        The SMO solver.
+        The SMO solver, which is tried first.
     inside : BoxInterior
-        The interior-point solver.
+        The interior-point solver; its `tol` and `max_iter` are those of this solver.
 
     See Also
     --------

@@ -27,25 +27,25 @@ class Option:
         "low rank" (features on landmarks), "features", "distributed", or "points".
     memory : int
         The predicted peak memory of the fit in bytes, without the data that are passed to it.
-    cost : Cost
+    cost : Cost, default=Cost()
         The predicted work; `cost.seconds` is comparable between the options of a plan.
-    exact : bool
+    exact : bool, default=True
         Whether the result is exact up to rounding and the tolerance of the solver.
-    rank : int or None
+    rank : int or None, default=None
         The number of landmarks or features.
-    required : int or None
+    required : int or None, default=None
         The smallest memory budget that the fit accepts, in bytes.  It may be larger than `memory`,
         because it is an upper bound, or smaller, because the fit uses more memory if it can.  None
         means `memory`; in a `Plan`, it is always a number.
-    rejection : str
+    rejection : str, default=""
         Why the option cannot be used; empty if it can.
-    reason : str
+    reason : str, default=""
         Why the option was chosen, or why it was not.
-    passes : str
+    passes : str, default=""
         The number of passes over the kernel matrix K, as text such as "3-6"; empty if unknown.
-    entries : float or None
+    entries : float or None, default=None
         The number of kernel evaluations.
-    low_memory : bool
+    low_memory : bool, default=False
         Whether the solver uses its smallest workspace.
 
     Examples
@@ -115,9 +115,9 @@ class Plan:
         All options.
     chosen : Option or None
         The option that `fit` will use; None if `fit` will raise a `MemoryBudgetError`.
-    advice : str
+    advice : str, default=""
         What to do if no option was chosen.
-    note : str
+    note : str, default=""
         A remark that is printed below the table.
 
     Examples

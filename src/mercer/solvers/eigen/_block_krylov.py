@@ -87,9 +87,9 @@ _TUNING = _KrylovTuning()
 class BlockKrylov:
     """Preconditioned block Krylov iteration: exact leading eigenpairs in O(n) memory.
 
-    It solves K u = l u for the k largest eigenvalues l.  K is never stored; each step is one pass
-    over K that multiplies it by a block of vectors.  Prefer it to `DenseEigen` if K is large and k
-    is small compared with n, and to `LowRankEigen` if the eigenpairs must be exact.  `Arpack`
+    It solves K u = l u for the k largest eigenvalues l.  K need not be stored; each step is one
+    pass over K that multiplies it by a block of vectors.  Prefer it to `DenseEigen` if K is large
+    and k is small compared with n, and to `LowRankEigen` if the eigenpairs must be exact.  `Arpack`
     multiplies K by one vector at a time, and therefore needs many more passes.
 
     The iteration starts from a randomly pivoted Cholesky factor of K, which also preconditions the
@@ -104,8 +104,9 @@ class BlockKrylov:
     ----------
     tol : float, default=0.0
         Stop when every residual |A u - t u| is at most tol times its eigenvalue t, or no larger
-        than rounding errors.  The relative error of an eigenvalue is about the square of tol.
-        0 means 1e-8.  A larger value, such as 1e-4, saves passes and still gives eight digits.
+        than rounding errors.  The relative error of an eigenvalue is about the square of tol.  0
+        means 1e-8.  A larger value, such as 1e-4, saves passes, and still gives eigenvalues to
+        about eight digits.
     max_iter : int or None, default=None
         Maximum number of passes over K; None means 100.
     block : int or None, default=None

@@ -48,7 +48,7 @@ _ARPACK_ZERO_TOL = 1e-12
 class DenseEigen:
     """Dense eigendecomposition by LAPACK: exact, but O(n^3) operations and 8 n^2 bytes.
 
-    Prefer it for up to about 1000 points, or if a large fraction of all eigenpairs is needed.  For
+    Prefer it for up to about 500 points, or if a large fraction of all eigenpairs is needed.  For
     a few eigenpairs of a larger matrix, `BlockKrylov` is faster and needs less memory.  The
     certificate contains intervals of the size of rounding errors, and no eigenvalue can be
     overlooked.
@@ -254,8 +254,8 @@ class Arpack:
         ----------
         gram : GramOperator or CentredGram of shape (n, n)
             The symmetric matrix K.
-        k : int
-            Number of pairs, 1 <= k < n; ARPACK cannot compute all n pairs, so that None is refused.
+        k : int or None, default=None
+            Number of pairs, 1 <= k < n.  None means all n pairs, which ARPACK cannot compute.
         **_ : object
             Ignored; accepted so that all eigensolvers can be called with the same options.
 
@@ -317,8 +317,8 @@ class RandomizedEigen:
 
     The eigenpairs are approximated by the Rayleigh-Ritz procedure in the range of K^(q + 1) times a
     random block.  The number of passes is known in advance, but the accuracy depends on the
-    spectrum, and there is no tolerance.  `BlockKrylov` uses the same products better, and stops at
-    a tolerance.
+    spectrum, and the method does not stop at a tolerance.  `BlockKrylov` uses the same products
+    better, and stops at a tolerance.
 
     Parameters
     ----------

@@ -368,7 +368,7 @@ class LeastSquares:
     """Minimum-norm least-squares solution of (K + diag(shift)) a = y; the matrix may be singular.
 
     Prefer it if the shift is 0 and K is singular, for example because points coincide; otherwise
-    `Cholesky` is about ten times faster.  The solver computes all eigenvalues and eigenvectors.
+    `Cholesky` is much faster.  The solver computes all eigenvalues and eigenvectors.
     Eigenvalues whose absolute value is at most `rcond` times the largest one are treated as 0.
 
     Parameters

@@ -53,8 +53,8 @@ class Perceptron(OnlineLearner):
 
     A misclassified point x with target y changes f by y k(x, .), and b by y.  If the classes are
     separable with margin rho by a function of norm 1, and k(x, x) <= R^2, at most (R / rho)^2
-    mistakes occur in any number of passes.  The number of support points grows with the number of
-    mistakes; use `BudgetPerceptron` to limit it.
+    mistakes occur in any number of passes without an intercept.  The number of support points grows
+    with the number of mistakes; use `BudgetPerceptron` to limit it.
 
     If `average` is True, the result is the average of the T functions f obtained after each of T
     points (Freund and Schapire 1999, Collins 2002).  A correction v made after t points has weight

@@ -92,8 +92,8 @@ class Norma(OnlineLearner):
     epsilon : float, default=0.1
         Threshold of the Huber and the epsilon-insensitive loss.
     eta : float, default=1.0
-        Initial step size; the t-th step has the size eta / sqrt(t).  With the squared error, values
-        above about 1 / k(x, x) can diverge.
+        Initial step size; the t-th step has the size eta / sqrt(t).  With the squared error, the
+        first steps overshoot if it exceeds about 1 / k(x, x).
     alpha : float, default=1e-4
         Regularisation parameter.  A larger value gives a smoother f, and faster decay of old
         points.
