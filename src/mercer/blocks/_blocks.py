@@ -78,9 +78,12 @@ class SpreadTask(NamedTuple):
 class Blocks(ABC):
     """Rows of a data set in blocks, which may be in files or on other computers.
 
-    Create them with `Blocks.of` (from an array) or `open_blocks` (from files), or pass a Dask
-    collection to an estimator.  Each pass over the data reads the blocks again; they are not kept
-    in memory.
+    Estimators accept Blocks in place of the array X, for data that does not fit the memory.  Create
+    them with `Blocks.of` (from an array) or `open_blocks` (from files), or pass a Dask collection
+    to an estimator.  Each pass over the data reads the blocks again; they are not kept in memory.
+
+    Results are bit-for-bit identical for the same blocks, no matter which thread or worker
+    processes which block.
 
     Attributes
     ----------
@@ -92,6 +95,10 @@ class Blocks(ABC):
         Names of the columns.
     y, weights : array, Blocks or None
         Targets and sample weights of the rows; Blocks of the same sizes, or an array.
+
+    See Also
+    --------
+    open_blocks : Blocks of files.
 
     Examples
     --------
@@ -120,12 +127,14 @@ class Blocks(ABC):
         ----------
         X : array or data frame
             The rows.  An array may be a memory-mapped file that does not fit in memory.
-        rows : int, optional
-            Number of rows of a block; by default, as many as fit in 16 MiB.
+        rows : int or None, default None
+            Number of rows of a block; None means as many as fit in 16 MiB.  Larger blocks need more
+            memory and have less overhead.
 
         Returns
         -------
         Blocks
+            The rows in their order; the last block may have fewer rows than the others.
         """
         from ._array_blocks import ArrayBlocks  # avoid a circular import
 
@@ -164,7 +173,21 @@ class Blocks(ABC):
     # ------------------------------------------------------------------ passes
 
     def map(self, f: Callable[..., Result], *shared: object) -> list[Result]:
-        """Return the list of ``f(rows, *shared)`` for all blocks in order, in one pass."""
+        """Apply a function to all blocks, in one pass.
+
+        Parameters
+        ----------
+        f : callable
+            Called with the `BlockRows` of each block, followed by `shared`; see `reduce` for its
+            requirements.
+        *shared : objects
+            Arguments that are the same for all blocks.
+
+        Returns
+        -------
+        list
+            ``f(rows, *shared)`` for each block, in the order of the blocks.
+        """
         return self._run(BlockPass(f, shared))
 
     def reduce(
@@ -186,7 +209,7 @@ class Blocks(ABC):
             arguments.
         *shared : objects
             Arguments that are the same for all blocks.
-        log : callable, optional
+        log : callable or None, default None
             Called with progress messages.
 
         Returns
@@ -208,7 +231,17 @@ class Blocks(ABC):
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
         """Return lazily computed blocks that contain f(block) for every block.
 
-        `like` is an array with the dtype of the result, and with its shape after the first axis.
+        Parameters
+        ----------
+        f : callable
+            Function of the array of a block; it returns an array with the same number of rows.
+        like : ndarray of shape (0, ...) or (n, ...)
+            Array with the dtype of the result, and with its shape after the first axis.
+
+        Returns
+        -------
+        Blocks or Dask array
+            The results, with as many rows as these blocks.
         """
 
     @property
@@ -221,12 +254,39 @@ class Blocks(ABC):
         """Run all jobs of a task, and merge the results over a binary tree.
 
         The jobs run in this process, or on the workers of the Dask cluster that has the blocks.
+
+        Parameters
+        ----------
+        task : SpreadTask
+            The function of a job, the function that merges two results, and the arguments of all
+            jobs.
+        jobs : sequence of objects
+            The argument of each job; at least one.
+
+        Returns
+        -------
+        object
+            The merged result.
         """
 
     def to_array(self, max_memory: MemoryLimit = None) -> np.ndarray:
         """Return all rows as one array.
 
-        If it exceeds the memory budget `max_memory`, a MemoryBudgetError is raised.
+        Parameters
+        ----------
+        max_memory : int, str or None, default None
+            Memory budget in bytes, or as a string such as "2 GiB"; None means half of the memory of
+            this computer.
+
+        Returns
+        -------
+        ndarray of shape (n, width) or (n,)
+            All rows; one dimension if there is one value per row.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the array exceeds the memory budget.
         """
         needed = 16 * len(self) * (self.width or 1)
         check_budget(needed, max_memory, f"all {len(self)} rows in one array")

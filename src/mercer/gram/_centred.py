@@ -29,18 +29,24 @@ from ._operator import GramOperator
 class CentredGram(LinearOperator):
     """Kernel matrix centred in feature space, as a linear operator.
 
-    The operator is S K_c S with K_c = (I - 1 w^T) K (I - w 1^T) and S = diag(sqrt(n w)); for equal
-    weights it is the usual H K H with H = I - 1 1^T / n.
+    Kernel PCA and other methods subtract the mean mu of the features phi(x_i).  The operator does
+    this without forming the centred matrix: a product costs one product with K.
+
+    For weights w that sum to 1, the operator is S K_c S with K_c = (I - 1 w^T) K (I - w 1^T) and
+    S = diag(sqrt(n w)).  For equal weights it is the usual H K H with H = I - 1 1^T / n.
 
     Parameters
     ----------
     gram : GramOperator
         The symmetric matrix K = k(X, X).
-    weights : array-like of shape (n,), optional
-        Non-negative weights of the points; they are normalised to sum to 1.  Equal by default.
+    weights : array-like of shape (n,), default None
+        Non-negative weights of the points; they are normalised to sum to 1.  None means equal
+        weights.
 
     Attributes
     ----------
+    gram : GramOperator
+        The uncentred matrix K.
     weights : ndarray of shape (n,)
         The weights w, which sum to 1.
     scale : ndarray of shape (n,)
@@ -51,6 +57,11 @@ class CentredGram(LinearOperator):
         K w, the inner product of each phi(x_i) with the mean mu.
     grand_mean : float
         w^T K w = |mu|^2.
+
+    References
+    ----------
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation, 1998.
 
     Examples
     --------
@@ -104,7 +115,10 @@ class CentredGram(LinearOperator):
     def rounded(self) -> CentredGram | None:
         """Return this operator with K in float32 but the same means, or None.
 
-        The result is None if K is not available in float32; see `GramOperator.rounded`.
+        Returns
+        -------
+        CentredGram of shape (n, n) or None
+            None if K is not available in float32; see `GramOperator.rounded`.
         """
         single = self.gram.rounded()
         if single is None:
@@ -115,7 +129,20 @@ class CentredGram(LinearOperator):
         return other
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the given rows of the product with V."""
+        """Return some rows of a product, without computing the other rows.
+
+        Parameters
+        ----------
+        rows : array of int of shape (r,)
+            Indices of the rows.
+        V : ndarray of shape (n, c)
+            The right-hand factor.
+
+        Returns
+        -------
+        ndarray of shape (r, c)
+            The rows of the product of the operator with V.
+        """
         U = self._inner(V)
         Y = np.asarray(self.gram.part(rows, U), dtype=float) - self.means @ U
         return np.asarray(self.scale[rows, None] * Y)
@@ -160,13 +187,24 @@ class CentredGram(LinearOperator):
     # ------------------------------------------------------------------ norms and traces
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal of the operator, n w_i |phi(x_i) - mu|^2."""
+        """Return the diagonal of the operator, n w_i |phi(x_i) - mu|^2.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            For equal weights, these are the squared distances to the mean.
+        """
         return self.scale**2 * self.squared_distances()
 
     def squared_distances(self) -> np.ndarray:
         """Return the squared distances of the points to their mean in feature space.
 
         |phi(x_i) - mu|^2 = K_ii - 2 (K w)_i + w^T K w
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            They may be slightly negative because of rounding.
         """
         return self.uncentred_diagonal - 2.0 * self.means + self.grand_mean
 
@@ -174,6 +212,11 @@ class CentredGram(LinearOperator):
         """Return the exact trace, n times the total variance.
 
         For equal weights this is sum_i K_ii - 1^T K 1 / n.
+
+        Returns
+        -------
+        float
+            The sum of all eigenvalues of the operator.
         """
         return float(self.diagonal().sum())
 
@@ -202,7 +245,11 @@ class CentredGram(LinearOperator):
 
         |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum_i w_i (K w)_i^2 + n^2 (w^T K w)^2
 
-        The result is inf, which is a valid upper bound, if the squares overflow or underflow.
+        Returns
+        -------
+        float
+            The sum of the squared eigenvalues.  The result is inf, which is a valid upper bound, if
+            the squares overflow or underflow.
         """
         n, size = self.shape[0], self.uncentred_norm
         if not self._in_range:
@@ -213,7 +260,13 @@ class CentredGram(LinearOperator):
     # ------------------------------------------------------------------ dense arrays
 
     def to_array(self) -> np.ndarray:
-        """Return the centred matrix as a new array of shape (n, n)."""
+        """Return the centred matrix as a new array.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            S K_c S.
+        """
         return self._centre(self.gram.to_array())
 
     def release(self) -> np.ndarray:
@@ -221,6 +274,11 @@ class CentredGram(LinearOperator):
 
         The DenseGram cannot be used afterwards; see `DenseGram.release`.  Other operators remain
         usable, and the result is a new array.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            S K_c S.
         """
         if isinstance(self.gram, DenseGram):
             self.uncentred_norm  # noqa: B018 - computed now, because error bounds need it later

@@ -25,18 +25,27 @@ _MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, wit
 
 @entry_point
 class DenseGram(GramOperator):
-    """Kernel matrix stored as an (n, m) array.
+    """Kernel matrix stored as an array.
 
-    It needs 8 n m bytes; products are faster than those of all other operators.
+    Its products are faster than those of all other operators, but it needs 8 n m bytes of memory.
+    Use it if K fits the memory and is used for many products, or is factorised.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
-    X, Z : points
-        `Z=None` means Z = X; then one half of K is evaluated, and copied to the other half.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
+    X : points
+        The n points of the rows.
+    Z : points, default None
+        The m points of the columns.  None means Z = X; then one half of K is evaluated, and copied
+        to the other half.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
+
+    See Also
+    --------
+    TiledGram : The same matrix without the memory for K.
+    gram : Choose between both by the memory budget.
 
     Examples
     --------
@@ -70,7 +79,25 @@ class DenseGram(GramOperator):
     ) -> Self:
         """Wrap an existing array of kernel values without copying it.
 
-        If `owned` is True, the operator may overwrite the array; otherwise it only reads the array.
+        Parameters
+        ----------
+        array : ndarray of shape (n, m)
+            The values k(x_i, z_j); they are not checked.
+        kernel : Kernel
+            The kernel of the values.
+        X : points
+            The n points of the rows.
+        Z : points, default None
+            The m points of the columns; None means Z = X.
+        owned : bool, default False
+            Whether the operator may overwrite the array; if False, it only reads the array.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.
+
+        Returns
+        -------
+        DenseGram of shape (n, m)
+            The operator.
         """
         self = cls.__new__(cls)
         self._array, self._owned = array, owned
@@ -90,7 +117,13 @@ class DenseGram(GramOperator):
     def release(self) -> np.ndarray:
         """Return the array for the caller to overwrite; the operator is unusable afterwards.
 
-        If the operator does not own its array, a copy is returned and the operator stays usable.
+        Solvers that work in place call it, to avoid a second n x n array.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The stored array.  If the operator does not own its array, a copy is returned, and the
+            operator stays usable.
         """
         array = self.array
         if not self._owned:
@@ -103,6 +136,16 @@ class DenseGram(GramOperator):
 
         If this operator owns its array, the array is scaled in place, and this operator becomes
         unusable; see `release`.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (n,)
+            Factor of each row and column.
+
+        Returns
+        -------
+        DenseGram of shape (n, n)
+            The scaled matrix.
         """
         array = self.release()
         array *= scale[:, None].astype(array.dtype)
@@ -182,30 +225,38 @@ def can_share_distances(kernels: Sequence[Kernel]) -> bool:
 def iter_grams(
     kernels: Sequence[Kernel], X: Points, *, n_threads: int | None = None
 ) -> Iterator[DenseGram]:
-    """Yield k(X, X) for each kernel, computing the distances only once if possible.
+    """Yield the kernel matrices of several kernels on the same points.
 
-    If the distances are shared, they occupy an n x n array in addition to the kernel matrix.
+    If the kernels differ only in a scalar length scale, the distances of the points are computed
+    only once.  Then they occupy an n x n array in addition to the kernel matrix.
 
     Parameters
     ----------
     kernels : sequence of Kernel
-        The distances are computed only once if `can_share_distances(kernels)` is True.
+        Kernels whose parameters are all numbers.  Distances are shared if all of them are the same
+        radial kernel with different scalar length scales.
     X : points
-    n_threads : int, optional
-        Number of threads; all processors by default.
+        The n points.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.
 
     Yields
     ------
     DenseGram of shape (n, n)
+        The matrix k(X, X) of the next kernel.
+
+    See Also
+    --------
+    DenseGram : A single kernel matrix.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._dense import iter_grams
+    >>> from mercer.gram import iter_grams
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0]])
-    >>> [K.array[0, 1].round(4) for K in iter_grams([RBF(1.0), RBF(2.0)], X)]
-    [np.float64(0.6065), np.float64(0.8825)]
+    >>> [round(float(K.array[0, 1]), 4) for K in iter_grams([RBF(1.0), RBF(2.0)], X)]
+    [0.6065, 0.8825]
     """
     if not can_share_distances(kernels):
         for kernel in kernels:

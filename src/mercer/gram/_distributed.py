@@ -26,24 +26,39 @@ _MAX_GROUPS = 64  # number of tasks of a product; workers with many cores need a
 class DistributedGram(GramOperator):
     """Symmetric kernel matrix whose products are computed by Dask workers, or in threads.
 
-    Entries and rows of K are evaluated in this process, and only products are distributed.
+    Only products are distributed; entries and rows of K are evaluated in this process.  Each worker
+    receives all points once.  Use it if one computer needs too long for a product with K, but all
+    points fit the memory of each worker.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points or Blocks
-        The points.  Blocks are gathered in memory.
-    workers : Blocks, optional
+        The n points.  Blocks are gathered in memory.
+    workers : Blocks or None, default None
         Blocks that determine where the products are computed: `Blocks.spread` sends them to the
-        Dask cluster, or runs them in threads of this process.  By default X, if X is Blocks.
-    max_memory : int, str or None
-        Memory budget for the points, the result of `to_array` and the buffers of products.
+        Dask cluster, or runs them in threads of this process.  None means X, which must be Blocks.
+    n_threads : int or None, default None
+        Number of threads of the computations in this process; None means all processors.
+    max_memory : int, str or None, default None
+        Memory budget for the points, the result of `to_array` and the buffers of products, in the
+        format of `gram`.
 
     Attributes
     ----------
     tiles : TiledGram
         The same matrix, with products in this process.
+
+    See Also
+    --------
+    TiledGram : Products in the threads of one process.
+    mercer.Blocks : Rows of a data set in files or on a Dask cluster.
+
+    Notes
+    -----
+    The result is bit-for-bit identical for any number of workers, because the tasks and the order
+    of their sum depend only on the number of points.
 
     Examples
     --------

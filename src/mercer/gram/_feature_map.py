@@ -32,9 +32,15 @@ _STRIPS_PER_BLOCK = 8  # `blocks` yields blocks of 8 strips, which are 32 MiB
 
 @entry_point
 class FeatureMap(ABC):
-    """Feature map phi whose inner products approximate a kernel.
+    """Base class of feature maps phi whose inner products approximate a kernel.
 
-    `len(phi)` is the number m of features.
+    k(x, z) ~ phi(x) . phi(z) with phi(x) in R^m, and `len(phi)` is m.  A linear method on the
+    features then replaces a kernel method, at a cost that is linear in the number of points.
+
+    See Also
+    --------
+    NystroemMap : Features that depend on landmarks; they adapt to the data.
+    FourierMap : Random features of a stationary kernel; they do not depend on the data.
 
     Examples
     --------
@@ -104,11 +110,28 @@ class FeatureMap(ABC):
         n_threads: int | None = None,
         whiten: bool = True,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield pairs (slice of X, features of these points).
+        """Yield the features of the points, in blocks of rows.
 
-        A block has `rows` points, or about 32 MiB of features by default.  Only the rows of the
-        current block are read, so that X may be a memory-mapped array larger than the main memory.
-        With `whiten=False`, a map with landmarks S yields k(x, S) instead of phi(x).
+        Only the rows of the current block are read, so that X may be a memory-mapped array larger
+        than the main memory.
+
+        Parameters
+        ----------
+        X : points
+            The n points.
+        rows : int or None, default None
+            Number of points of a block; None means about 32 MiB of features.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.  The result does not depend on it.
+        whiten : bool, default True
+            If False, a map with landmarks S yields k(x, S) instead of phi(x); others ignore it.
+
+        Yields
+        ------
+        part : slice
+            Indices of the points of the block.
+        features : ndarray of shape (r, m)
+            Features of these r points.
         """
         if rows is not None and not is_count(rows):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
@@ -172,10 +195,13 @@ def _features_of_rows(rows: BlockRows, phi: FeatureMap) -> np.ndarray:
 @entry_point
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
-    """Random Fourier features whose inner products approximate a kernel.
+    """Random Fourier features whose inner products approximate a stationary kernel.
 
-    The expected value of phi(x) . phi(z) over random frequencies is k(x, z).  Use `FourierMap.on`
-    to make a map.
+    The features are cosines and sines of w . x for random frequencies w.  The expected value of
+    phi(x) . phi(z) over the frequencies is k(x, z), and the error decreases with the number of
+    features.  The map does not depend on the data, so that it can be made before any point is
+    known.  With the same number of features, a `NystroemMap` usually has a smaller error.  Use
+    `FourierMap.on` to make a map.
 
     Attributes
     ----------
@@ -183,8 +209,17 @@ class FourierMap(FeatureMap):
         A kernel for which `mercer.kernels.random_features` is available.
     basis : FourierBasis
         The frequencies and their weights.
-    phase : float or None
+    phase : float or None, default None
         Phase of the last cosine if the number of features is odd; see `odd`.
+
+    See Also
+    --------
+    NystroemMap : Features that depend on landmarks.
+    mercer.kernels.random_features : Draw the frequencies.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
 
     Examples
     --------
@@ -212,17 +247,45 @@ class FourierMap(FeatureMap):
         method: str = "auto",
         random_state: RandomState = None,
     ) -> Self:
-        """Draw the frequencies of a map; see `mercer.kernels.random_features`."""
+        """Draw the frequencies of a map.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel that `mercer.kernels.random_features` supports, such as RBF or Matern.
+        n_columns : int
+            Number of columns of the points.
+        n_features : int
+            Number of features m, an even number.  More features give a smaller error.
+        method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+            How to draw the frequencies; see `mercer.kernels.random_features`.
+        random_state : int, Generator, RandomState or None, default None
+            Seed or source of random numbers.
+
+        Returns
+        -------
+        FourierMap
+            The map to R^m.
+        """
         options: dict[str, Any] = {"method": method, "random_state": random_state}
         return cls(kernel, random_features(kernel, n_columns, n_features, **options))
 
     def odd(self, rng: np.random.Generator) -> Self:
         """Return a map with one feature fewer, and thus an odd number of features.
 
-        One cosine cos(w.x + b) replaces the last pair of cosine and sine.  If b is uniform on
-        [0, 2 pi), the mean of 2 cos(w.x + b) cos(w.z + b) is cos(w.(x - z)), so that the inner
-        products remain unbiased.  If w = 0, the cosine is constant and the sine is 0, which is just
-        omitted.
+        One cosine cos(w.x + b) replaces the last pair of cosine and sine.  If b is uniform on [0, 2
+        pi), the mean of 2 cos(w.x + b) cos(w.z + b) is cos(w.(x - z)), so that the inner products
+        remain unbiased.  If w = 0, the cosine is constant and the sine is 0, which is just omitted.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the random phase b.
+
+        Returns
+        -------
+        FourierMap
+            The map to R^(m - 1).
         """
         W, a, m = self.basis.frequencies, self.basis.weights, len(self.basis.frequencies)
         if not W[-1].any():
@@ -234,9 +297,16 @@ class FourierMap(FeatureMap):
         return replace(self, basis=FourierBasis(W, a), phase=float(rng.uniform(0.0, 2.0 * np.pi)))
 
     def as_cosines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return W and b such that phi(x) = sqrt(2 / D) cos(x W + b) for D features.
+        """Return the features as shifted cosines, phi(x) = sqrt(2 / D) cos(x W + b) for D features.
 
-        Sines are written as cosines with a phase of -pi / 2.  W has shape (d, D), b shape (D,).
+        Sines are written as cosines with a phase of -pi / 2.
+
+        Returns
+        -------
+        W : ndarray of shape (d, D)
+            The frequencies, one per column.
+        b : ndarray of shape (D,)
+            The phases.
         """
         W, m = self.basis.frequencies, len(self.basis.frequencies)
         shifts = np.repeat([0.0, -0.5 * np.pi], m)

@@ -73,23 +73,28 @@ _STRIP_COLUMNS = 2048  # number of columns summed at a time; they fit the first-
 
 
 class KernelRows:
-    """Cached access to the rows of K = k(X, X).
+    """Cached access to the rows of K = k(X, X), for SVM solvers.
+
+    SVM solvers read few rows of K, but read these repeatedly.  Rows are evaluated on demand, many
+    at a time, and cached up to a memory limit; the least recently used ones are replaced.  They are
+    stored in float32 if the kernel provides a bound on the resulting error.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
-        The points, sorted by class if `sizes` has several entries.
-    sizes : sequence of int, optional
-        Number of points in each class; one class by default.
-    cache_bytes : int, optional
-        Memory limit for the cached rows; by default all memory that `max_memory` leaves.
-    max_memory : int, str or None
-        Memory budget of the solver, for copies of the points, tiles and vectors.  Of the rest, one
-        third (at most 64 MiB) is used for blocks of K, and the remainder for cached rows.
-    n_threads : int, optional
-        Number of threads; all processors by default.
+        The n points, sorted by class if `sizes` has several entries.
+    sizes : sequence of int or None, default None
+        Number of points in each class; None means one class.
+    cache_bytes : int or None, default None
+        Memory limit for the cached rows; None means all memory that `max_memory` leaves.
+    max_memory : int, str or None, default None
+        Memory budget of the solver, for copies of the points, tiles and vectors, in the format of
+        `gram`.  Of the rest, one third (at most 64 MiB) is used for blocks of K, and the remainder
+        for cached rows.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.
 
     Attributes
     ----------
@@ -103,6 +108,11 @@ class KernelRows:
         Number of entries of K that were evaluated.
     requests, hits : int
         Number of rows that were requested, and how many of them were found in the cache.
+
+    See Also
+    --------
+    RowsView : The rows and columns of some classes.
+    mercer.solvers.BlockSMO : The solver that reads these rows.
 
     Examples
     --------
@@ -175,9 +185,29 @@ class KernelRows:
         cache_bytes: int | None = None,
         max_memory: MemoryLimit = None,
     ) -> tuple[int, int]:
-        """Return the predicted memory, and the smallest budget that is accepted, in bytes.
+        """Predict the memory of an SVM solver.
 
         The prediction assumes that half of the rows are used, unless K is small and stored.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel whose parameters are all numbers.
+        X : points
+            The n points.
+        n_classes : int, default 1
+            Number of classes.
+        cache_bytes : int or None, default None
+            Memory limit for the cached rows; None means no separate limit.
+        max_memory : int, str or None, default None
+            Memory budget, in the format of `gram`.
+
+        Returns
+        -------
+        predicted : int
+            The predicted memory in bytes.
+        minimum : int
+            The smallest budget in bytes that is accepted.
         """
         n, budget = length(X), budget_in_bytes(max_memory)
         fixed_bytes = _fixed_bytes(kernel, X, None)
@@ -197,14 +227,32 @@ class KernelRows:
             self._class_caches[0] = RowCache.from_matrix(K)
 
     def view(self, *classes: int) -> RowsView:
-        """Return a view of the rows and columns of some classes; all classes by default."""
+        """Return a view of the rows and columns of some classes.
+
+        Parameters
+        ----------
+        *classes : int
+            Indices of the classes; all classes by default.
+
+        Returns
+        -------
+        RowsView
+            The view.  Earlier views become invalid, because their memory is reused.
+        """
         return RowsView(self, classes or tuple(range(len(self.sizes))))
 
     def whole(self, variables: int) -> np.ndarray | None:
-        """Return all of K in float64 if it is small, else None.
+        """Return all of K in float64 if it is small and the memory suffices.
 
-        The result is None, too, if the memory does not suffice for linear systems in `variables`
-        unknowns in addition to K.
+        Parameters
+        ----------
+        variables : int
+            Number of unknowns of linear systems that need memory in addition to K.
+
+        Returns
+        -------
+        ndarray of shape (n, n) or None
+            K, which must not be modified, or None.
         """
         if not self._is_small or 8 * (self.n**2 + 4 * variables**2) > self.available_bytes:
             return None
@@ -226,6 +274,16 @@ class KernelRows:
 
         Each pair needs its complete matrix in float64.  In addition, the blocks k(X_a, X_a) of all
         classes a are stored once and shared by the pairs.
+
+        Parameters
+        ----------
+        pairs : ndarray of int of shape (n_pairs, 2)
+            The two classes of each pair.
+
+        Returns
+        -------
+        int
+            Number of pairs that can be solved concurrently, possibly 0.
         """
         sizes = np.array(self.sizes)[pairs]
         own = sum(size**2 for size in self.sizes)
@@ -233,9 +291,21 @@ class KernelRows:
         return max(0, (self._cache_limit // 8 - own) // each)
 
     def between(self, a: int, b: int, out: np.ndarray) -> np.ndarray:
-        """Set out <- k(X_a, X_b) in float64 for the classes a and b, and return it.
+        """Evaluate the block k(X_a, X_b) for two classes, in float64.
 
         The caller must add the number of evaluated entries to `entries`.
+
+        Parameters
+        ----------
+        a, b : int
+            Indices of the classes.
+        out : ndarray of shape (n_a, n_b)
+            Output array.
+
+        Returns
+        -------
+        ndarray of shape (n_a, n_b)
+            The array `out`.
         """
         (first, last), there = self.ends[a : a + 2].tolist(), self._class(b)
         for rows in slices(last - first, _TUNING.tile_rows):
@@ -252,6 +322,16 @@ class KernelRows:
         """Return cached access to the rows and columns of a subset of the points.
 
         The caches of this object are cleared, to make their memory available.
+
+        Parameters
+        ----------
+        index : ndarray of int of shape (r,)
+            Indices of the points.
+
+        Returns
+        -------
+        KernelRows
+            Access to the (r, r) matrix of these points, as one class.
         """
         sub = copy(self)
         sub.n, sub.sizes, sub.ends = len(index), [len(index)], np.array([0, len(index)])
@@ -267,7 +347,18 @@ class KernelRows:
         return sub
 
     def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
-        """Return caches for the blocks k(X_a, X_b) of some classes, indexed by [a][b]."""
+        """Return caches for the blocks k(X_a, X_b) of some classes.
+
+        Parameters
+        ----------
+        classes : tuple of int
+            Indices of the classes, c of them.
+
+        Returns
+        -------
+        list of lists of RowCache
+            c x c caches, indexed by the positions of a and b in `classes`.
+        """
         self.generation += 1  # earlier views are now invalid, because their memory is reused
         # The caches of all other classes together may use as much memory as one of these caches.
         others = len(self.sizes) > len(classes)
@@ -301,17 +392,40 @@ class KernelRows:
         return RowCache(array, self.sizes[a])
 
     def memory(self, name: Any, size: int) -> np.ndarray:
-        """Return an uninitialised buffer of `size` entries, reused for the same name.
+        """Return an uninitialised buffer, which is reused for the same name.
 
         The first write to newly allocated memory is slow.  A buffer avoids it for all pairs of
         classes but the first.
+
+        Parameters
+        ----------
+        name : hashable
+            Name of the buffer.
+        size : int
+            Number of entries.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The buffer, in the precision of the cached rows.
         """
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers[name] = np.empty(size, dtype=self.dtype)
         return self._buffers[name][:size]
 
     def columns(self, segment: int) -> list[Prepared]:
-        """Return the prepared points of a class, split into columns of tiles; they are cached."""
+        """Return the prepared points of a class, split into columns of tiles; they are cached.
+
+        Parameters
+        ----------
+        segment : int
+            Index of the class.
+
+        Returns
+        -------
+        list of Prepared
+            Consecutive points of the class, one element per column of tiles.
+        """
         if segment not in self._columns:
             first, last = int(self.ends[segment]), int(self.ends[segment + 1])
             parts = slices(last - first, _TUNING.tile_columns)
@@ -319,14 +433,37 @@ class KernelRows:
         return self._columns[segment]
 
     def tile(self, P: Prepared, Q: Prepared) -> np.ndarray:
-        """Return k(P, Q), in float32 if both the points and the cached rows are float32."""
+        """Return k(P, Q), in float32 if both the points and the cached rows are float32.
+
+        Parameters
+        ----------
+        P, Q : Prepared
+            Prepared points of the rows and of the columns, p and q of them.
+
+        Returns
+        -------
+        ndarray of shape (p, q)
+            The kernel values.
+        """
         T = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, self.dtype))
         self.kernel._tile(P, Q, T)
         self.entries += T.size
         return T
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
-        """Evaluate rows of K at the columns of the class `segment`, and store them in a cache."""
+        """Evaluate rows of K at the columns of one class, and store them in a cache.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (r,)
+            Indices of the rows in K.
+        segment : int
+            Index of the class of the columns.
+        cache : RowCache
+            Cache of this block.
+        slots : ndarray of int of shape (r,)
+            Slot of the cache for each row.
+        """
         if len(rows) > _TUNING.tile_rows:  # split the rows, to limit the working memory of a tile
             for part in slices(len(rows), _TUNING.tile_rows):
                 self.evaluate(rows[part], segment, cache, slots[part])
@@ -360,18 +497,25 @@ def _fixed_bytes(kernel: Kernel, X: Points, n_threads: int | None) -> int:
 class RowsView:
     """View of the rows and columns of K that belong to some classes.
 
-    The points of the view are numbered from 0 to n - 1.
+    The points of the view are numbered from 0 to n - 1.  Use `KernelRows.view` to make a view.
 
-    Attributes
+    Parameters
     ----------
     rows : KernelRows
         The object that evaluates and caches the rows.
     classes : tuple of int
         The classes of the view.
+
+    Attributes
+    ----------
     n : int
         Number of points in the view.
     index : ndarray of shape (n,)
         Index of each point of the view among the points X of `rows`.
+
+    See Also
+    --------
+    KernelRows : The rows of all classes.
 
     Examples
     --------
@@ -392,13 +536,30 @@ class RowsView:
         self._initial_counts = rows.entries, rows.hits, rows.requests
 
     def subset(self, points: np.ndarray) -> RowsView:
-        """Return a view of some points with its own cache; the cache of this view is cleared."""
+        """Return a view of some points with its own cache; the cache of this view is cleared.
+
+        Parameters
+        ----------
+        points : ndarray of int of shape (r,)
+            Points of this view.
+
+        Returns
+        -------
+        RowsView
+            View of the r points; pass it to `restore` after use.
+        """
         sub = self.rows.subset(self.index[points])
         self._caches: list[list[RowCache]] = []
         return sub.view()
 
     def restore(self, other: RowsView) -> None:
-        """Reclaim the memory of a view made by `subset`, and add its counters to this view."""
+        """Reclaim the memory of a view made by `subset`, and add its counters to this view.
+
+        Parameters
+        ----------
+        other : RowsView
+            The view made by `subset`; it is unusable afterwards.
+        """
         rows, done = self.rows, other.rows
         rows.entries += done.entries
         rows.requests += done.requests
@@ -418,9 +579,19 @@ class RowsView:
         return min((len(c.array) for c in caches if len(c.array) < len(c.slot)), default=self.n)
 
     def holds(self, variables: int) -> bool:
-        """Whether the memory suffices for all of K and linear systems in `variables` unknowns.
+        """Return True if the memory suffices for all of K and for linear systems.
 
         For several classes there must be memory for two copies of K.
+
+        Parameters
+        ----------
+        variables : int
+            Number of unknowns of the linear systems.
+
+        Returns
+        -------
+        bool
+            Whether the memory suffices.
         """
         matrices = (2 if len(self.classes) > 1 else 1) * self.n**2
         systems = (3 if variables == self.n else 4) * variables**2
@@ -435,8 +606,12 @@ class RowsView:
     def fetch(self, points: np.ndarray) -> None:
         """Evaluate the rows of the given points, unless they are in the cache.
 
-        The points must be distinct, and their number at most `capacity`.  Their rows stay available
-        until the next call of `fetch` or until another view is made.
+        The rows stay available until the next call of `fetch` or until another view is made.
+
+        Parameters
+        ----------
+        points : ndarray of int of shape (r,)
+            Distinct points of the view, at most `capacity` of them.
         """
         if self._generation != self.rows.generation:
             self._renew()
@@ -461,7 +636,19 @@ class RowsView:
             raise
 
     def add(self, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-        """Set out <- out + K[:, points] weights; the rows must have been fetched before."""
+        """Add a linear combination of rows of K to an array, out <- out + K[:, points] weights.
+
+        The rows must have been fetched before.
+
+        Parameters
+        ----------
+        points : ndarray of int of shape (r,)
+            Points of the view.
+        weights : ndarray of shape (r,)
+            Weight of each row.
+        out : ndarray of shape (n,)
+            Array that is updated in place.
+        """
         if self._generation != self.rows.generation:
             raise RuntimeError("another view has reused the memory of these rows; fetch them again")
         for a, inside in self._split(points):
@@ -471,9 +658,21 @@ class RowsView:
                 add_weighted_rows(cache.array, cache.slot[local], weights[inside], part)
 
     def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return K[points][:, others].
+        """Return some entries of K, K[points][:, others].
 
         The block is evaluated again, because reading scattered entries of the cache is slower.
+
+        Parameters
+        ----------
+        points : ndarray of int of shape (r,)
+            Rows of the block.
+        others : ndarray of int of shape (c,)
+            Columns of the block.
+
+        Returns
+        -------
+        ndarray of shape (r, c)
+            The kernel values, in the precision of the cached rows.
         """
         rows = self.rows
         out = np.empty((len(points), len(others)), dtype=rows.dtype)
@@ -483,7 +682,13 @@ class RowsView:
         return out
 
     def matrix(self) -> np.ndarray:
-        """Return all of K; do not modify it.  The next call may overwrite it."""
+        """Return all of K for the points of the view.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            K, which must not be modified.  The next call may overwrite it.
+        """
         rows, n = self.rows, self.n
         if rows._whole is not None:
             return rows._whole if n == rows.n else rows._whole[np.ix_(self.index, self.index)]
@@ -513,9 +718,21 @@ class RowsView:
         return out
 
     def product(self, weights: np.ndarray, points: Points = None) -> np.ndarray:
-        """Return K weights at some points (all by default), evaluated in float64.
+        """Return a product with K, evaluated in float64.
 
         Cached rows are not used, because they may be in float32.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            The vector to multiply; only its nonzero entries need evaluations of the kernel.
+        points : ndarray of int of shape (r,) or None, default None
+            Rows of the result; None means all points.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            K[points] weights.
         """
         rows, support = self.rows, np.flatnonzero(weights)
         index = self.index if points is None else self.index[points]

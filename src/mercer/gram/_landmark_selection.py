@@ -94,12 +94,12 @@ def choose_landmarks(
         Number of landmarks, at most the number of points.
     method : {"rpcholesky", "uniform", "kmeans++", "leverage"}, default "rpcholesky"
         Sampling method; see the table.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default None
         Seed or source of random numbers.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
-    candidates : int, optional
-        Number of points, sampled uniformly, among which the landmarks are chosen; by default
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
+    candidates : int or None, default None
+        Number of points, sampled uniformly, among which the landmarks are chosen; None means
         max(20 000, 20 m).  It limits the cost for large X, but a cluster of fewer than about
         n / candidates points may be missed.  `LowRankGram.residual_trace` measures the exact error
         of the landmarks over all points.
@@ -111,6 +111,21 @@ def choose_landmarks(
         would not improve the approximation: with "rpcholesky" if the rank of K is reached, with
         "kmeans++" if all points coincide with landmarks, with "leverage" if k(x, x) = 0 for
         all other points.
+
+    See Also
+    --------
+    Landmarks : Also choose centroids of k-means as landmarks.
+    rpcholesky : The factor of K that belongs to the first method.
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky: practical approximation of a kernel
+    matrix with few entry evaluations", Communications on Pure and Applied Mathematics, 2025.
+
+    Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
+
+    Alaoui and Mahoney, "Fast randomized kernel ridge regression with statistical guarantees", NIPS
+    2015, for ridge leverage scores.
 
     Examples
     --------

@@ -46,20 +46,32 @@ DEFAULT_RANK = 1000  # default number of landmarks; time grows with its square, 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Specification of the landmarks S of a Nyström approximation.
+    """Number of landmarks of a Nyström approximation, and how to choose them.
 
-    The approximation represents functions as linear combinations of k(s, .) for s in S.
+    The approximation represents functions as linear combinations of k(s, .) for landmarks s.  Time
+    grows with the square of the number of landmarks, and memory linearly.
 
     Parameters
     ----------
-    rank : int, optional
-        Number of landmarks; 1000 by default, or all points if there are fewer.
+    rank : int or None, default None
+        Number of landmarks; None means 1000, or all points if there are fewer.  Increase it until
+        `LowRankGram.residual_trace` or the validation error no longer decreases.
     method : str or points, default "auto"
         "kmeans" (centroids, for a radial kernel on dense vectors), "medoids" (the points nearest
         to the centroids), a method of `choose_landmarks`, or the landmarks themselves.  "auto" is
         "kmeans" if that is possible, else "rpcholesky".
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default None
         Seed or source of random numbers; None means 0.
+
+    See Also
+    --------
+    choose_landmarks : Choose some of the points as landmarks.
+    NystroemMap : The feature map for landmarks.
+
+    References
+    ----------
+    Zhang, Tsang and Kwok, "Improved Nyström low-rank approximation and error analysis", ICML 2008,
+    for k-means centroids as landmarks.
 
     Examples
     --------
@@ -92,7 +104,18 @@ class Landmarks:
         return not isinstance(self.method, str)
 
     def count(self, n: int) -> int:
-        """Return the number of landmarks for n points."""
+        """Return the number of landmarks for n points.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        int
+            The number of user-supplied landmarks, or `rank`, but at most n.
+        """
         if self.given:
             return length(self.method)
         return min(n, DEFAULT_RANK if self.rank is None else int(self.rank))
@@ -100,7 +123,17 @@ class Landmarks:
     def require(self, n: int, instead: str = "pass the landmarks themselves") -> None:
         """Raise an error if more landmarks are requested than there are points.
 
-        `instead` is an alternative that the error message suggests.
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        instead : str, default "pass the landmarks themselves"
+            An alternative that the error message suggests.
+
+        Raises
+        ------
+        ValueError
+            If `rank` is greater than n.
         """
         if not self.given and self.rank is not None and self.rank > n:
             raise ValueError(
@@ -109,21 +142,61 @@ class Landmarks:
             )
 
     def workspace(self, n: int) -> int:
-        """Return the bytes needed to choose the landmarks among n points."""
+        """Return the memory needed to choose the landmarks.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         m = self.count(n)
         needs_nothing = self.given or self.method == "uniform" or m == n
         return 0 if needs_nothing else landmark_choice_bytes(n, m, dense=self.method == "medoids")
 
     def draw(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> Any:
-        """Return the user-supplied landmarks, or choose landmarks for the points X."""
+        """Return the user-supplied landmarks, or choose landmarks for the points X.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel whose parameters are all numbers.
+        X : points
+            The points among which landmarks are chosen.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        points
+            The landmarks, usually `count(len(X))` of them.
+        """
         return self.choose(kernel, X, n_threads)[0]
 
     def choose(
         self, kernel: Kernel, X: Points, n_threads: int | None = None
     ) -> tuple[Any, np.ndarray | None]:
-        """Return the landmarks and their indices in X.
+        """Return the landmarks and, if they are points of X, their indices.
 
-        The indices are None if the landmarks are not points of X.
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel whose parameters are all numbers.
+        X : points
+            The points among which landmarks are chosen.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        landmarks : points
+            The landmarks.
+        indices : ndarray of shape (m,) or None
+            Their indices in X; None if the landmarks are not points of X.
         """
         if self.given:
             return self._validated_points(kernel, X), None
@@ -140,7 +213,22 @@ class Landmarks:
         return take(as_csr(X), chosen), chosen
 
     def map(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> NystroemMap:
-        """Choose landmarks for the points X, and return their Nyström feature map."""
+        """Choose landmarks for the points X, and return their Nyström feature map.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A positive semidefinite kernel whose parameters are all numbers.
+        X : points
+            The points among which landmarks are chosen.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        NystroemMap
+            The map to R^m for m landmarks.
+        """
         return NystroemMap.on(kernel, self.draw(kernel, X, n_threads), n_threads)
 
     def _validated_points(self, kernel: Kernel, X: Points) -> Any:

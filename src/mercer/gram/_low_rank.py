@@ -47,25 +47,30 @@ _CHUNK_ROWS = 1024  # number of points processed at a time for derivatives and d
 class LowRankGram(GramOperator):
     """Low-rank approximation F F^T of a kernel matrix K = k(X, X).
 
-    F is the (n, m) array of the Nyström features of X.  It is stored if it fits the memory budget.
-    Otherwise it is computed again for every product; then X is read in blocks, and may be a memory
-    map.
+    F is the (n, m) array of the Nyström features of X for m landmarks, F F^T = K_nS K_SS^-1 K_Sn.
+    It is stored if it fits the memory budget.  Otherwise it is computed again for every product;
+    then X is read in blocks, and may be a memory map.
+
+    K - F F^T is positive semidefinite.  Therefore `residual_trace`, which is computed exactly, is
+    an upper bound of the error in the spectral, the Frobenius and the trace norm.
 
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all numbers (see `Kernel.resolve`).
+        A positive semidefinite kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
+        The n points.
     landmarks : str, array of int, points, or NystroemMap, default "rpcholesky"
         A method of `choose_landmarks`, the indices of points of X (or a mask), the landmarks
         themselves, or an existing map.  A sequence of integers means indices.
-    n_landmarks : int, optional
-        Number of landmarks that a method chooses; by default 100, or all points if there are fewer.
-    random_state : int, Generator, RandomState or None
+    n_landmarks : int or None, default None
+        Number of landmarks that a method chooses; None means 100, or all points if there are fewer.
+        Increase it until `residual_trace` is small compared with the trace of K.
+    random_state : int, Generator, RandomState or None, default None
         Seed or source of random numbers for the choice.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
-    max_memory : int, str or None
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
+    max_memory : int, str or None, default None
         Memory budget for F and for the result of `to_array`, in the format of `gram`.
 
     Attributes
@@ -75,11 +80,20 @@ class LowRankGram(GramOperator):
     indices : ndarray of shape (m,) or None
         The indices of the landmarks in X, or None if they are not points of X.
 
+    See Also
+    --------
+    NystroemMap : The features of single points.
+    rpcholesky : A factor of K for landmarks that are chosen one after the other.
+
     Notes
     -----
     Landmarks are treated as observations that are separate from the points of X.  If the kernel has
     a `White` part, F F^T therefore does not contain the noise on the diagonal of K, and the
     residual trace contains all of it.
+
+    References
+    ----------
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 
     Examples
     --------
@@ -155,15 +169,31 @@ class LowRankGram(GramOperator):
     # ------------------------------------------------------------------ the matrix
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield pairs (rows, F[rows]); if F is stored, it is yielded as one block."""
+        """Yield the factor F in blocks of rows; if F is stored, it is yielded as one block.
+
+        Yields
+        ------
+        rows : slice
+            Indices of the points of the block.
+        F : ndarray of shape (r, m)
+            Features of these r points, which must not be modified.
+        """
         if self._F is not None:
             return iter([(slice(0, len(self._F)), self._F)])
         return self.map.blocks(self._points, n_threads=self.n_threads)
 
     def features(self, rows: Any = slice(None)) -> np.ndarray:
-        """Return F[rows], which must not be modified.
+        """Return some rows of the factor F.
 
-        `rows` is a slice, a mask or an index array.
+        Parameters
+        ----------
+        rows : slice, mask or array of int, default slice(None)
+            Indices of the points, r of them; all points by default.
+
+        Returns
+        -------
+        ndarray of shape (r, m)
+            F[rows], which must not be modified.
         """
         if self._F is not None:
             return self._F[rows]
@@ -196,7 +226,25 @@ class LowRankGram(GramOperator):
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return F F^T V and sum_ij w_i w_j (F F^T)_ij^2 = |F^T diag(w) F|_F^2."""
+        """Return F F^T V, and the weighted squared Frobenius norm of F F^T.
+
+        The norm is computed from an m x m matrix, sum_ij w_i w_j (F F^T)_ij^2 = |F^T diag(w)
+        F|_F^2.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, c)
+            The right-hand factor.
+        weights : ndarray of shape (n,)
+            Non-negative weights w of the points.
+
+        Returns
+        -------
+        product : ndarray of shape (n, c)
+            F F^T V.
+        squares : float
+            The squared norm.
+        """
         gram = self._sum_over_strips(lambda rows, F: F.T @ (weights[rows, None] * F))
         return np.asarray(self @ V), float(np.square(gram).sum())
 
@@ -251,6 +299,7 @@ class LowRankGram(GramOperator):
         Returns
         -------
         ndarray of shape (n,)
+            The error of each diagonal entry; their sum is `residual_trace`.
 
         Raises
         ------
@@ -278,10 +327,22 @@ class LowRankGram(GramOperator):
     # ------------------------------------------------------------------ derivatives
 
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return sum_ij (U V^T)_ij d(F F^T)_ij / d theta for fixed landmarks.
+        """Return the gradient of <U V^T, F F^T> with respect to the kernel parameters.
 
-        For landmarks S, K_Sn = k(S, X) = K_nS^T, K_SS = k(S, S) and A = K_SS^-1 K_Sn, the
-        derivative is d(F F^T) = dK_nS A + A^T dK_Sn - A^T dK_SS A.
+        The landmarks S are fixed.  For K_Sn = k(S, X) = K_nS^T, K_SS = k(S, S) and A = K_SS^-1
+        K_Sn, the derivative is d(F F^T) = dK_nS A + A^T dK_Sn - A^T dK_SS A.
+
+        Parameters
+        ----------
+        U : ndarray of shape (n, c) or (n,)
+            Left factor of the weights of the entries of F F^T.
+        V : ndarray of shape (n, c) or (n,)
+            Right factor of the weights.
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            Derivatives with respect to the parameters `kernel.theta`.
         """
         U, V = (np.reshape(np.asarray(B, dtype=float), (len(B), -1)) for B in (U, V))
         n = self.shape[0]

@@ -57,27 +57,37 @@ def gram(
     kernel : Kernel, str, or anything that `mercer.kernels.as_kernel` accepts
         The parameters of a Kernel must be numbers.  If the kernel is passed in another form,
         parameters that depend on the data, such as gamma='scale', are computed from X.
-    X, Z : points
-        `Z=None` means the symmetric matrix k(X, X).  X may be Blocks, which are gathered in memory.
+    X : points or Blocks
+        The n points of the rows.  Blocks are gathered in memory.
+    Z : points, default None
+        The m points of the columns; None means the symmetric matrix k(X, X).
     storage : {"auto", "dense", "tiled"}, default "auto"
         "dense" stores K, and has the fastest products.  "tiled" evaluates K again in every product,
         and needs little memory.
-    max_memory : int, str or None
-        Memory budget in bytes, or as a string such as "2 GiB"; by default half of the memory of
+    max_memory : int, str or None, default None
+        Memory budget in bytes, or as a string such as "2 GiB"; None means half of the memory of
         this computer.
-    n_threads : int, optional
-        Number of threads; all processors by default.  Results do not depend on it.
-    workers : Blocks, optional
-        Blocks whose workers compute the products with k(X, X); by default X, if X is Blocks.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  Results do not depend on it.
+    workers : Blocks or None, default None
+        Blocks whose workers compute the products with k(X, X); None means X, if X is Blocks.
 
     Returns
     -------
     GramOperator of shape (n, m)
+        The operator; see the table for its class.
 
     Raises
     ------
     MemoryBudgetError
         If the matrix does not fit the memory budget; see the table.
+
+    See Also
+    --------
+    DenseGram : K stored as an array.
+    TiledGram : K evaluated in every product.
+    LowRankGram : Low-rank approximation of K.
+    CentredGram : K centred in feature space.
 
     Examples
     --------

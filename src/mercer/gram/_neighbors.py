@@ -76,21 +76,26 @@ def nearest_neighbors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k nearest neighbours of each x among the points Z, in feature space.
 
+    The squared distance is d^2(x, z) = k(x, x) - 2 k(x, z) + k(z, z).  All distances are computed
+    in tiles, so that the result is exact, and the memory is O(n_x k).
+
     Parameters
     ----------
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
-    X, Z : points
-        `Z=None` means Z = X; then a point is not a neighbour of itself.
+    X : points
+        The n_x points whose neighbours are searched.
+    Z : points or None
+        The n_z candidates.  None means Z = X; then a point is not a neighbour of itself.
     k : int
         Number of neighbours, at most the number of points z other than x.
     norms : array of shape (n_z,)
         The values k(z, z).
-    own : array of shape (n_x,), optional
+    own : array of shape (n_x,) or None, default None
         The values k(x, x).  If None, k(z, z) - 2 k(x, z) is returned instead of the squared
-        distance; the order of the neighbours is the same.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
+        distances; the order of the neighbours is the same.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
 
     Returns
     -------
@@ -99,6 +104,14 @@ def nearest_neighbors(
     index : ndarray of shape (n_x, k)
         Indices of the neighbours in Z.  Ties are in the order of Z, except that points so far away
         that k(x, z) rounds to 0 are sorted by their distance in R^d.
+
+    See Also
+    --------
+    radius_neighbors : All points within a radius.
+
+    References
+    ----------
+    Schölkopf, "The kernel trick for distances", NIPS 2000.
 
     Examples
     --------
@@ -331,21 +344,42 @@ def radius_neighbors(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find all points z within a radius of each x, in feature space.
 
+    The squared distance is d^2(x, z) = k(x, x) - 2 k(x, z) + k(z, z).
+
     Parameters
     ----------
-    kernel, X, Z, norms, own, n_threads
-        As in `nearest_neighbors`.
+    kernel : Kernel
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
+    X : points
+        The n_x points whose neighbours are searched.
+    Z : points or None
+        The n_z candidates.  None means Z = X; then a point is not a neighbour of itself.
     radius : float
-        Maximum distance d(x, z) in feature space.
+        Maximum distance d(x, z) in feature space; for a kernel with k(x, x) = 1 and k >= 0, all
+        distances are at most sqrt(2).
+    norms : array of shape (n_z,)
+        The values k(z, z).
+    own : array of shape (n_x,)
+        The values k(x, x).
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
 
     Returns
     -------
     ends : ndarray of shape (n_x + 1,)
         The neighbours of x_i are the entries ends[i] to ends[i + 1] - 1 of the other arrays.
-    squared : ndarray
+    squared : ndarray of shape (ends[-1],)
         Squared distances.
-    index : ndarray
+    index : ndarray of shape (ends[-1],)
         Indices of the neighbours in Z, ascending for each x.
+
+    See Also
+    --------
+    nearest_neighbors : A fixed number of neighbours.
+
+    References
+    ----------
+    Schölkopf, "The kernel trick for distances", NIPS 2000.
 
     Examples
     --------

@@ -50,24 +50,39 @@ _MAX_INVERSE_CONDITION = 1e4  # up to this condition number of L, L^-1 is accura
 class NystroemMap(FeatureMap):
     """Nyström feature map for landmarks; inner products of its features approximate a kernel.
 
-    phi(x) = L^-1 k(S, x) for the landmarks S, with the Cholesky factor L of k(S, S).  Use
-    `NystroemMap.on(kernel, points)` to make a map.  Maps are immutable, and compute in float64 even
-    if points are float32.
+    phi(x) = L^-1 k(S, x) for the landmarks S, with the Cholesky factor L of k(S, S).  The inner
+    products phi(x) . phi(z) are those of the projections of k(x, .) and k(z, .) on the span of all
+    k(s, .).  They are exact if x or z is a landmark, and the error k(x, x) - |phi(x)|^2 is known
+    for every point.
+
+    Use `NystroemMap.on(kernel, points)` to make a map from landmarks, or `Landmarks.map` to choose
+    the landmarks, too.  Maps are immutable, and compute in float64 even if points are float32.
 
     Attributes
     ----------
     kernel : Kernel
+        The kernel k.
     points : points
         The landmarks S, without those that are linearly dependent on others.
     factor : ndarray of shape (m, m)
         The Cholesky factor L, lower triangular, in Fortran order.
     kept : ndarray of shape (m,)
         Indices of `points` in the sequence that was passed to `on`.
-    dropped : int
+    dropped : int, default 0
         Number of landmarks that were dropped, because their residual k(s, s) - |phi(s)|^2 is below
         1e-12 times the largest k(s, s).  Dividing by such a residual would magnify rounding errors.
-    jitter : float
+    jitter : float, default 0.0
         Usually 0.  If k(S, S) has a slightly negative eigenvalue, L L^T = k(S, S) + jitter I.
+
+    See Also
+    --------
+    Landmarks : Choose the landmarks.
+    LowRankGram : The approximate kernel matrix as an operator.
+    FourierMap : Features that do not depend on the data.
+
+    References
+    ----------
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 
     Examples
     --------
@@ -93,6 +108,20 @@ class NystroemMap(FeatureMap):
     @classmethod
     def on(cls, kernel: Kernel, points: Points, n_threads: int | None = None) -> Self:
         """Return the map for the given landmarks, without those that are linearly dependent.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A positive semidefinite kernel whose parameters are all numbers.
+        points : points
+            The landmarks.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        NystroemMap
+            The map to R^m; m is at most the number of landmarks.
 
         Raises
         ------
@@ -134,9 +163,19 @@ class NystroemMap(FeatureMap):
     # ------------------------------------------------------------------ features
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return L^-T V, the coefficients of the functions phi(.)^T V in terms of k(s, .).
+        """Convert linear functions of the features to expansions in the landmarks.
 
-        V has shape (m, c), with one function per column.
+        The function phi(.)^T v is sum_s c_s k(s, .) with c = L^-T v.
+
+        Parameters
+        ----------
+        V : ndarray of shape (m, c)
+            Weights of the features, one function per column.
+
+        Returns
+        -------
+        ndarray of shape (m, c)
+            L^-T V, the coefficients of k(s, .).
         """
         V = np.asarray(V, dtype=float)
         if V.shape[:1] != (len(self),):

@@ -18,17 +18,38 @@ _TILE_ROWS = 512  # K is evaluated in tiles with this many rows and columns, to 
 
 @entry_point
 class GramOperator(LinearOperator):
-    """Kernel matrix K_ij = k(x_i, z_j) as a linear operator.
+    """Base class of kernel matrices K_ij = k(x_i, z_j) as linear operators.
 
-    Subclasses store K in different ways.  All can be passed to SciPy's `eigsh`, `cg` and `lobpcg`.
+    Subclasses differ in how they store K: as an array, in tiles that are evaluated for every
+    product, or as a low-rank product.  Algorithms use only the methods of this class, and therefore
+    work with each of them.  All operators can be passed to SciPy's `eigsh`, `cg` and `lobpcg`.
+
+    Use `gram` to obtain an operator; it chooses the subclass that fits the memory budget.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
+    X : points
+        The n points of the rows.
+    Z : points or None
+        The m points of the columns; None means the symmetric matrix K = k(X, X).
+    shape : tuple of int
+        The shape (n, m) of K.
+    dtype : dtype
+        Precision of the entries of K, float64 or float32.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  Results do not depend on it.
 
     Attributes
     ----------
-    kernel : Kernel
-    X, Z : points
-        `Z` is None for the symmetric matrix K = k(X, X).
-    n_threads : int or None
-        Number of threads; None means all processors.
+    kernel, X, Z, shape, dtype, n_threads
+        The parameters.
+
+    See Also
+    --------
+    gram : Return the kernel matrix as an operator that fits the memory budget.
+    mercer.testing.check_gram : Check the methods of a new subclass.
 
     Examples
     --------
@@ -65,49 +86,129 @@ class GramOperator(LinearOperator):
 
     @abstractmethod
     def block(self, rows: Any, cols: Any) -> np.ndarray:
-        """Return K[rows][:, cols]; `rows` and `cols` are slices, masks or index arrays."""
+        """Return some entries of K, K[rows][:, cols].
+
+        Parameters
+        ----------
+        rows : slice, mask or array of int
+            Rows of the block, r of them.
+        cols : slice, mask or array of int
+            Columns of the block, c of them.
+
+        Returns
+        -------
+        ndarray of shape (r, c)
+            A new array.
+        """
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal entries K_ii."""
+        """Return the diagonal entries K_ii.
+
+        Returns
+        -------
+        ndarray of shape (min(n, m),)
+            A new array.
+        """
 
     @abstractmethod
     def to_array(self) -> np.ndarray:
-        """Return K as a new array of shape (n, m)."""
+        """Return K as a new array.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            All entries of K.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the operator has a memory budget, and the array exceeds it.
+        """
 
     def rows(self, i: Any) -> np.ndarray:
-        """Return the rows K[i]; if i is an integer, the result is one row of shape (m,)."""
+        """Return some rows of K.
+
+        Parameters
+        ----------
+        i : int, slice, mask or array of int
+            Indices of the rows, r of them.
+
+        Returns
+        -------
+        ndarray of shape (r, m), or (m,)
+            K[i]; one row of shape (m,) if `i` is an integer.
+        """
         if np.ndim(i) == 0 and not isinstance(i, slice):
             return self.block([i], slice(None))[0]
         return self.block(i, slice(None))
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return K V and the weighted squared Frobenius norm sum_ij w_i w_j K_ij^2."""
+        """Return a product with K, and the weighted squared Frobenius norm of K.
+
+        Operators that evaluate K in tiles compute both in the same pass.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, c)
+            The right-hand factor; K must be symmetric.
+        weights : ndarray of shape (n,)
+            Non-negative weights w of the points.
+
+        Returns
+        -------
+        product : ndarray of shape (n, c)
+            K V.
+        squares : float
+            sum_ij w_i w_j K_ij^2.
+        """
         total = 0.0
         for rows in slices(self.shape[0], _TILE_ROWS):
             total += weighted_squares(self.block(rows, slice(None)), weights[rows], weights)
         return np.asarray(self @ V), total
 
     def rounded(self) -> GramOperator | None:
-        """Return this matrix in float32, evaluated in tiles, or None.
+        """Return this matrix in float32, or None if that is of no use.
 
-        The result is None if float32 would not be faster, or if its error is unknown.
+        Solvers use it for products whose errors are corrected later.
+
+        Returns
+        -------
+        GramOperator of shape (n, n) or None
+            K in float32, evaluated in tiles.  None if float32 would not be faster, or if its error
+            is unknown.
         """
         return None
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the given rows of the product, K[rows] V."""
+        """Return some rows of a product, without computing the other rows.
+
+        Parameters
+        ----------
+        rows : array of int of shape (r,)
+            Indices of the rows.
+        V : ndarray of shape (m, c)
+            The right-hand factor.
+
+        Returns
+        -------
+        ndarray of shape (r, c)
+            K[rows] V.
+        """
         return np.asarray(self.rows(rows) @ V)
 
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the gradient sum_ij (U V^T)_ij dK_ij / d theta.
+        """Return the gradient of <U V^T, K> with respect to the kernel parameters.
 
-        If the kernel allows it, the sum is computed in tiles, so that U V^T is never formed.
+        The gradient is sum_ij (U V^T)_ij dK_ij / d theta.  If the kernel allows it, the sum is
+        computed in tiles, so that U V^T is never formed.
 
         Parameters
         ----------
         U : ndarray of shape (n, c) or (n,)
+            Left factor of the weights of the entries of K.
         V : ndarray of shape (m, c) or (m,)
+            Right factor of the weights.
 
         Returns
         -------

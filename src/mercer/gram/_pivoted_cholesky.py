@@ -48,7 +48,7 @@ _MIN_PROPOSALS, _MAX_PROPOSALS = 10, 256
 
 @dataclass(frozen=True, eq=False)
 class PartialCholesky:
-    """Result of randomly pivoted Cholesky, K ~ F^T F.
+    """Result of randomly pivoted Cholesky, the approximation K ~ F^T F.
 
     The approximation is exact in the rows and columns of the pivots, and K - F^T F is positive
     semidefinite.
@@ -62,6 +62,15 @@ class PartialCholesky:
         The factor F, in float64 and in Fortran order.
     residual : ndarray of shape (n,)
         The diagonal of K - F^T F; it is non-negative, and 0 at the pivots.
+
+    See Also
+    --------
+    rpcholesky : Compute the approximation.
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky: practical approximation of a kernel
+    matrix with few entry evaluations", Communications on Pure and Applied Mathematics, 2025.
 
     Examples
     --------
@@ -100,24 +109,39 @@ def rpcholesky(
     gram : GramOperator
         A symmetric, positive semidefinite kernel matrix K.
     rank : int
-        Number of pivots.  There are fewer if `tol` is reached, or if all residuals are below 1e-12
-        (for float32, 1e-5) times the largest diagonal entry.
+        Number of pivots k.  The cost is O(k^2 n) operations and k n evaluations of the kernel.
+        There are fewer pivots if `tol` is reached, or if all residuals are below 1e-12 (for
+        float32, 1e-5) times the largest diagonal entry.
     tol : float, default 0.0
         Stop when the trace of K - F^T F is at most `tol` times the trace of K.  This is checked
         after each block of pivots.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default None
         Seed or source of random numbers.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
 
     Returns
     -------
     PartialCholesky
+        The pivots, the factor F of shape (k, n), and the residual diagonal.
 
     Raises
     ------
     NotPositiveDefiniteError
         If a residual is more negative than rounding can explain.
+
+    See Also
+    --------
+    choose_landmarks : The pivots alone, and other methods to choose points.
+    LowRankGram : The Nyström approximation as an operator.
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky: practical approximation of a kernel
+    matrix with few entry evaluations", Communications on Pure and Applied Mathematics, 2025.
+
+    Epperly, Tropp and Webber, "Embrace rejection: kernel matrix approximation by accelerated
+    randomly pivoted Cholesky", SIAM Journal on Matrix Analysis and Applications, 2025.
 
     Examples
     --------

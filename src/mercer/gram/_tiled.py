@@ -72,18 +72,28 @@ _TUNING = _TiledTuning()
 class TiledGram(GramOperator):
     """Kernel matrix that is evaluated in tiles for every product, and needs O(n d) memory.
 
+    Use it if K does not fit the memory, or if only a few products are needed.  Products with
+    several columns cost little more than one, because evaluating the kernel dominates; combine
+    right-hand sides.
+
     Parameters
     ----------
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
-    X, Z : points
-        `Z=None` means Z = X; then only half of the tiles are evaluated.  The points may have been
-        prepared by the kernel.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The result does not depend on it.
-    max_memory : int, str or None
+    X : points
+        The n points of the rows.  They may have been prepared by the kernel.
+    Z : points, default None
+        The m points of the columns.  None means Z = X; then only half of the tiles are evaluated.
+    n_threads : int or None, default None
+        Number of threads; None means all processors.  The result does not depend on it.
+    max_memory : int, str or None, default None
         Memory budget for the result of `to_array` and the buffers of products, in the format of
         `gram`.
+
+    See Also
+    --------
+    DenseGram : Store K, which makes products faster.
+    DistributedGram : Compute products on a Dask cluster.
 
     Examples
     --------
@@ -115,7 +125,24 @@ class TiledGram(GramOperator):
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
-        """Return the operator k(P, Q) for prepared points; it offers only products and blocks."""
+        """Return the operator k(P, Q) for prepared points; it offers only products and blocks.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel that prepared the points.
+        P : Prepared
+            The n prepared points of the rows.
+        Q : Prepared
+            The m prepared points of the columns; if it is the same object as P, K is symmetric.
+        n_threads : int or None, default None
+            Number of threads; None means all processors.
+
+        Returns
+        -------
+        TiledGram of shape (n, m)
+            The operator.
+        """
         return cls(kernel, P, None if P is Q else Q, n_threads=n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
@@ -152,7 +179,22 @@ class TiledGram(GramOperator):
     def multiply_in_parts(
         self, V: np.ndarray, multiply: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """Return K V, where `multiply` returns the product of K with some columns of V."""
+        """Return K V, and limit the number of columns of V that are multiplied at a time.
+
+        The limit follows from the memory budget.  Complex columns are split into two real ones.
+
+        Parameters
+        ----------
+        V : ndarray of shape (m, c)
+            The right-hand factor.
+        multiply : callable
+            Function that returns the product of K with some columns of V.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            K V.
+        """
         V = np.asarray(V)
         if np.iscomplexobj(V):
             real, imaginary = (self.multiply_in_parts(U, multiply) for U in (V.real, V.imag))
@@ -166,7 +208,22 @@ class TiledGram(GramOperator):
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return K V and sum_ij w_i w_j K_ij^2; a symmetric K is evaluated only once."""
+        """Return K V and the weighted squared Frobenius norm; a symmetric K is evaluated only once.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, c)
+            The right-hand factor.
+        weights : ndarray of shape (n,)
+            Non-negative weights w of the points.
+
+        Returns
+        -------
+        product : ndarray of shape (n, c)
+            K V.
+        squares : float
+            sum_ij w_i w_j K_ij^2.
+        """
         if not self.symmetric:
             return super().with_squares(V, weights)
         return self._symmetric_product(np.ascontiguousarray(V, dtype=self.dtype), weights)
@@ -199,7 +256,19 @@ class TiledGram(GramOperator):
     ) -> tuple[tuple[Kernel, Prepared], TileInputs]:
         """Return the arguments of `tile_group_product` that all groups of a product share.
 
-        The first part, the kernel and its points, is the same for all products with this matrix.
+        Parameters
+        ----------
+        V : ndarray of shape (n, c)
+            The right-hand factor.
+        weights : ndarray of shape (n,) or None
+            Weights of the squared entries of K; None if their sum is not needed.
+
+        Returns
+        -------
+        static : tuple of Kernel and Prepared
+            The kernel and its points, which are the same for all products with this matrix.
+        inputs : TileInputs
+            The operands of this product.
         """
         use_loops = is_faster_than_blas(V)
         V = pad_columns(V) if use_loops else V

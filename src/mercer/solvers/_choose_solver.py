@@ -30,6 +30,17 @@ from .svm import BoxInterior
 class ProblemKind(Enum):
     """The kinds of problems for which `choose` selects a solver.
 
+    Attributes
+    ----------
+    LINEAR : ProblemKind
+        Linear systems (K + shift) a = y.
+    EIGEN : ProblemKind
+        Eigenproblems K u = l u.
+
+    See Also
+    --------
+    choose : Choose a solver.
+
     Examples
     --------
     >>> from mercer.solvers import EIGEN, ProblemKind
@@ -155,19 +166,21 @@ def choose(
         `storage` attribute of the returned solver, "dense" or "tiled", then says how to create it.
     spec : str or solver, default="auto"
         "auto", a name from the table, or a solver, which is returned unchanged.
-    k : int, optional
+    k : int or None, default=None
         Number of eigenpairs to compute; None for all.
-    n : int, optional
+    n : int or None, default=None
         Number of points, if `gram` is None.
-    kernel, X : Kernel and points, optional
-        Kernel and points of the kernel matrix, if `gram` is None.  They are used to predict the
-        cost of evaluating it.
+    kernel : Kernel or None, default=None
+        Kernel of the kernel matrix, if `gram` is None.  It is used to predict the cost of
+        evaluating the matrix.
+    X : points or None, default=None
+        Points of the kernel matrix, if `gram` is None.
     columns : int, default=1
         Number of right-hand sides.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget, in bytes or as a string such as "2 GiB"; None for half of the memory of the
         computer.
-    **options
+    **options : object
         Options of the solver.  An option that the chosen solver does not have is ignored, if
         another solver for this problem has it.
 

@@ -43,16 +43,16 @@ class Cost:
 
     Parameters
     ----------
-    products, thin, factors, reductions : float
+    products, thin, factors, reductions : float, default=0.0
         Floating-point operations in matrix products, on tall thin arrays, in Cholesky
         factorisations, and in reductions to tridiagonal form.
-    entries : float
+    entries : float, default=0.0
         Number of entries of K that are evaluated.
-    read, written : float
+    read, written : float, default=0.0
         Bytes read from memory, and bytes of newly allocated arrays.
-    moves : float
+    moves : float, default=0.0
         Number of SMO steps, each of which changes two variables.
-    calls : float
+    calls : float, default=0.0
         Number of calls of NumPy or LAPACK on small arrays.
 
     Examples

@@ -148,8 +148,20 @@ class FallbackSolver:
     ) -> Factor:
         """Factorise K + diag(shift) with the first solver that succeeds.
 
-        The parameters are those of `Cholesky.factorize`; only the last solver may overwrite the
-        array of K.
+        Parameters
+        ----------
+        gram : GramOperator of shape (n, n)
+            The symmetric matrix K.
+        shift : float or ndarray of shape (n,), default=0.0
+            Non-negative numbers that are added to the diagonal of K.
+        overwrite : bool, default=False
+            Whether the last solver may overwrite the array of K; the other solvers never do.
+
+        Returns
+        -------
+        Factor
+            A factor that solves (K + diag(shift)) a = y; later solvers are used if its solver
+            fails.
         """
         return _FallbackFactor(self, gram, check_shift(gram, shift), overwrite)
 
@@ -291,7 +303,9 @@ _STEP_COST = Cost(moves=1)
 @entry_point
 @dataclass(frozen=True)
 class SMOThenInteriorPoint:
-    """Solve a `Dual` for K = F F^T by SMO, or by an interior-point method if SMO takes too long.
+    """Train a linear SVM by SMO, or by an interior-point method if SMO takes too long.
+
+    It solves a `Dual` for K = F F^T with features F.
 
     If few points are support vectors, `BlockSMO` needs only a few rows of K; if classes overlap, it
     may take a million steps.  This cannot be predicted, but the cost of `BoxInterior` can.  SMO may
@@ -302,9 +316,22 @@ class SMOThenInteriorPoint:
     Parameters
     ----------
     pairs : BlockSMO
-        The SMO solver.
+        The SMO solver, which is tried first.
     inside : BoxInterior
-        The interior-point solver.
+        The interior-point solver; its `tol` and `max_iter` are those of this solver.
+
+    See Also
+    --------
+    BlockSMO : The SMO solver.
+    BoxInterior : The interior-point solver.
+
+    References
+    ----------
+    Platt, "Fast training of support vector machines using sequential minimal optimization", in
+    "Advances in kernel methods: support vector learning", MIT Press, 1999.
+
+    Ferris and Munson, "Interior-point methods for massive support vector machines", SIAM Journal on
+    Optimization, 2002.
 
     Examples
     --------
@@ -329,7 +356,20 @@ class SMOThenInteriorPoint:
 
     @staticmethod
     def can_afford_smo(n: int, m: int) -> bool:
-        """Whether the budget of SMO is large enough to try it on F of shape (n, m)."""
+        """Return True if the budget of SMO is large enough to try it.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m : int
+            Number of features.
+
+        Returns
+        -------
+        bool
+            Whether SMO is tried first.
+        """
         if n <= _TUNING.max_single_block_points:
             return True
         smallest = _spent(np.empty((0, m)), n * min(n, _TUNING.min_rows), _TUNING.min_steps)
@@ -348,12 +388,14 @@ class SMOThenInteriorPoint:
         data : tuple of (KernelRows or RowsView, ndarray of shape (n, m))
             The rows of K = F F^T, and the features F of the points.
         dual : Dual
-        follow : callable, optional
+            The problem.
+        follow : callable or None, default=None
             Called with a `DualProgress` from time to time.
 
         Returns
         -------
-        solution : DualSolution
+        DualSolution
+            The variables, decision values, multipliers and bounds.
         """
         rows, F = data
         stages = [lambda: self.inside.minimize(F, dual, follow)]

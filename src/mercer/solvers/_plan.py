@@ -27,25 +27,25 @@ class Option:
         "low rank" (features on landmarks), "features", "distributed", or "points".
     memory : int
         The predicted peak memory of the fit in bytes, without the data that are passed to it.
-    cost : Cost
+    cost : Cost, default=Cost()
         The predicted work; `cost.seconds` is comparable between the options of a plan.
-    exact : bool
+    exact : bool, default=True
         Whether the result is exact up to rounding and the tolerance of the solver.
-    rank : int or None
+    rank : int or None, default=None
         The number of landmarks or features.
-    required : int or None
+    required : int or None, default=None
         The smallest memory budget that the fit accepts, in bytes.  It may be larger than `memory`,
         because it is an upper bound, or smaller, because the fit uses more memory if it can.  None
         means `memory`; in a `Plan`, it is always a number.
-    rejection : str
+    rejection : str, default=""
         Why the option cannot be used; empty if it can.
-    reason : str
+    reason : str, default=""
         Why the option was chosen, or why it was not.
-    passes : str
+    passes : str, default=""
         The number of passes over the kernel matrix K, as text such as "3-6"; empty if unknown.
-    entries : float or None
+    entries : float or None, default=None
         The number of kernel evaluations.
-    low_memory : bool
+    low_memory : bool, default=False
         Whether the solver uses its smallest workspace.
 
     Examples
@@ -79,7 +79,18 @@ class Option:
         return not self.rejection
 
     def within(self, budget: int) -> Option:
-        """Return the option, rejected if it needs more memory than the budget in bytes."""
+        """Return the option, rejected if it needs more memory than the budget.
+
+        Parameters
+        ----------
+        budget : int
+            Memory budget in bytes.
+
+        Returns
+        -------
+        Option
+            The option, with numbers for `required` and a `rejection` if it does not fit.
+        """
         needed = self.memory if self.required is None else self.required
         text = _NO_FIT if self.memory > budget else f"needs a budget of {format_bytes(needed)}"
         rejection = self.rejection or ("" if needed <= budget else text)
@@ -104,9 +115,9 @@ class Plan:
         All options.
     chosen : Option or None
         The option that `fit` will use; None if `fit` will raise a `MemoryBudgetError`.
-    advice : str
+    advice : str, default=""
         What to do if no option was chosen.
-    note : str
+    note : str, default=""
         A remark that is printed below the table.
 
     Examples
@@ -145,7 +156,18 @@ class Plan:
         return np.inf if self.chosen is None else self.chosen.cost.seconds
 
     def require(self) -> Option:
-        """Return the chosen option, or raise a MemoryBudgetError that lists all options."""
+        """Return the chosen option.
+
+        Returns
+        -------
+        Option
+            The option that `fit` will use.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If no option fits the memory budget; the message lists all options.
+        """
         if self.chosen is None:
             raise MemoryBudgetError(f"no exact method fits the memory budget.\n{self}")
         return self.chosen

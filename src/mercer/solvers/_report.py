@@ -26,6 +26,27 @@ class Status(Enum):
     There is no warning if the user asked for an approximation, or for the least-squares solution
     of a singular system.
 
+    Attributes
+    ----------
+    CONVERGED : Status
+        An iterative method reached its tolerance.
+    DIRECT : Status
+        A direct method, exact up to rounding.
+    INACCURATE : Status
+        Rounding leaves a large residual.
+    APPROXIMATE : Status
+        The user requested an approximation, for example on landmarks.
+    NOT_CONVERGED : Status
+        The iteration stopped before it reached its tolerance.
+    SINGULAR : Status
+        The least-squares solution of a singular system.
+    PENDING : Status
+        Nothing has been solved yet.
+
+    See Also
+    --------
+    Report : The status together with the residual and bounds.
+
     Examples
     --------
     >>> from mercer.solvers import Status
@@ -52,16 +73,16 @@ class Report:
         The `repr` of the solver.
     status : Status
         How the solver ended.
-    n_iter : int
+    n_iter : int, default=0
         Number of iterations; 0 if the method is direct.
-    residual : float
+    residual : float, default=nan
         The true relative residual, recomputed from K: |y - (K + shift) a| / |y| for a linear
         system, or for eigenpairs the largest |K u - l u| relative to the largest eigenvalue.
-    seconds : float
+    seconds : float, default=0.0
         Elapsed time.
-    message : str
+    message : str, default=""
         Notes for the user, for example that jitter was added or another solver was used.
-    certificate : dict
+    certificate : dict, default={}
         Bounds and estimates by name, such as LAPACK's reciprocal condition number `rcond`.
 
     Examples
@@ -107,6 +128,20 @@ def residual_floor(dtype: Any) -> float:
 
     A solution with a larger residual is reported as inaccurate.
 
+    Parameters
+    ----------
+    dtype : dtype
+        Precision of the kernel matrix, float64 or float32.
+
+    Returns
+    -------
+    float
+        The largest relative residual |y - A a| / |y| that counts as accurate.
+
+    See Also
+    --------
+    status_of : Check a residual.
+
     Examples
     --------
     >>> import numpy as np
@@ -125,6 +160,26 @@ def status_of(
     CONVERGED and DIRECT become INACCURATE if the relative residual exceeds both `tol` and
     `residual_floor(dtype)`; the message then starts with the residual.  Any other status is
     returned unchanged.
+
+    Parameters
+    ----------
+    status : Status
+        The status before the check.
+    message : str
+        The message before the check.
+    residual : float
+        The true relative residual |y - A a| / |y|.
+    tol : float, default=0.0
+        The relative residual at which the iteration stops.
+    dtype : dtype, default=float
+        Precision of the kernel matrix.
+
+    Returns
+    -------
+    status : Status
+        The status after the check.
+    message : str
+        The message after the check.
 
     Examples
     --------

@@ -54,17 +54,41 @@ _STENCIL = ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0))
 def check_pullback(
     kernel: Kernel, X: Points, Z: Points = None, *, random_state: int = 0, rtol: float = 1e-7
 ) -> None:
-    """Check that `kernel.pullback` is the derivative of <W, k(X, Z)> in theta, for a random W.
+    """Check the derivative of a kernel with respect to its parameters by finite differences.
 
-    theta is the vector of kernel parameters.  The allowed error is `rtol` times
-    sum_ij |W_ij k(x_i, z_j)|.
+    `kernel.pullback` must be the derivative of <W, k(X, Z)> in theta, for a random W.  theta is the
+    vector of kernel parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel without unresolved parameters such as "median".
+    X : points
+        Test points; about a dozen are enough.
+    Z : points, default None
+        Points of the second argument; None means the symmetric matrix k(X, X).
+    random_state : int, default 0
+        Seed of the random weights W.
+    rtol : float, default 1e-7
+        Allowed error, relative to sum_ij |W_ij k(x_i, z_j)|.
+
+    Raises
+    ------
+    AssertionError
+        If the derivatives differ; the message contains the entry with the largest error.
+
+    See Also
+    --------
+    check_kernel : Check all requirements on a kernel.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RationalQuadratic
     >>> from mercer.testing import check_pullback
-    >>> check_pullback(2 * RationalQuadratic(), np.random.default_rng(0).normal(size=(9, 2)))
+    >>> X = np.random.default_rng(0).normal(size=(9, 2))
+    >>> check_pullback(2 * RationalQuadratic(), X) is None  # no error: the derivatives agree
+    True
     """
     laws, theta = Laws(kernel, rtol), kernel.theta
     X, Z = to_float64(X), to_float64(Z)
@@ -87,18 +111,45 @@ def check_pullback(
 def check_input_gradient(
     kernel: Kernel, X: Points, Z: Points = None, *, random_state: int = 0, rtol: float = 1e-6
 ) -> None:
-    """Check that `kernel.input_gradient` is the derivative of sum_j W_ij k(x_i, z_j) in x_i.
+    """Check the derivative of a kernel with respect to its points by finite differences.
 
-    W is random.  If Z is None, both arguments of k(X, X) vary, and the derivative along a random
-    direction is compared.  Sparse vectors are converted to dense vectors.  If the points are not
-    floating-point vectors, finite differences do not exist, and only the call itself is checked.
+    `kernel.input_gradient` must be the derivative of sum_j W_ij k(x_i, z_j) in x_i, for a random W.
+    If the points are not floating-point vectors, finite differences do not exist, and only the call
+    itself is checked.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel without unresolved parameters such as "median".
+    X : points
+        Test points; about a dozen are enough.  They should not be near a kink of the kernel.
+        Sparse vectors are converted to dense vectors.
+    Z : points, default None
+        Points of the second argument.  If None, both arguments of k(X, X) vary, and the derivative
+        along a random direction is compared.
+    random_state : int, default 0
+        Seed of the random weights W and of the direction.
+    rtol : float, default 1e-6
+        Allowed error, relative to the derivative, or to sum_j |W_ij k(x_i, z_j)| divided by the
+        extent of X if that is larger.
+
+    Raises
+    ------
+    AssertionError
+        If the derivatives differ; the message contains the entry with the largest error.
+
+    See Also
+    --------
+    check_kernel : Check all requirements on a kernel.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.kernels import Matern
     >>> from mercer.testing import check_input_gradient
-    >>> check_input_gradient(Matern(nu=2.5), np.random.default_rng(0).normal(size=(9, 2)))
+    >>> X = np.random.default_rng(0).normal(size=(9, 2))
+    >>> check_input_gradient(Matern(nu=2.5), X) is None  # no error: the derivatives agree
+    True
     """
     laws, rng = Laws(kernel, rtol), np.random.default_rng(random_state)
     X, Z = to_float64(X), to_float64(Z)

@@ -40,26 +40,41 @@ def check_kernel(
 ) -> None:
     """Check that an object satisfies all requirements on a kernel.
 
+    It checks symmetry, shapes, tiles, precision, derivatives, parameters, and definiteness.  Call
+    it in the tests of a user-defined kernel.
+
     Parameters
     ----------
     kernel : Kernel
         A kernel without unresolved parameters such as "median".
-    X, Z : points
+    X : points
         Test points; about a dozen are enough.  Derivatives are compared with finite differences, so
-        the points should not be near a kink or the boundary of the domain.  If Z is None, every
-        second point of X is used.
-    psd : bool
+        the points should not be near a kink or the boundary of the domain.
+    Z : points, default None
+        Points of the second argument; None means every second point of X.
+    psd : bool, default True
         Whether k(X) must be positive semidefinite.
-    cpd_order : int, optional
+    cpd_order : int or None, default None
         If given, check that the kernel is conditionally positive definite of order m = `cpd_order`:
         c^T K c >= 0 for all c that are orthogonal to the polynomials of degree less than m.  The
         points must then be dense vectors.
-    differentiable : bool
+    differentiable : bool, default True
         If False, a NotDifferentiableError is accepted; derivatives that exist are still checked.
-    rtol : float
+    rtol : float, default 1e-10
         Allowed error, relative to the largest entry of the kernel matrix.
-    random_state : int
+    random_state : int, default 0
         Seed of the random weights and of the random order of rows in tiles.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the law.
+
+    See Also
+    --------
+    check_pullback : Check only the derivative in the parameters.
+    check_input_gradient : Check only the derivative in the points.
+    mercer.kernels.validity.Validity : Proofs and counterexamples of definiteness.
 
     Examples
     --------
@@ -67,7 +82,8 @@ def check_kernel(
     >>> from mercer.kernels import RBF, Linear
     >>> from mercer.testing import check_kernel
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
-    >>> check_kernel((RBF() + 1) * Linear(), X)
+    >>> check_kernel((RBF() + 1) * Linear(), X) is None  # no error: all laws hold
+    True
     """
     laws = Laws(kernel, rtol)
     Z = take(X, slice(None, None, 2)) if Z is None else Z
@@ -272,12 +288,21 @@ def check_expansion(
     X : points
         Points at which the functions are evaluated.  The kernel must be positive semidefinite on
         the union of X and the points of the expansion.
-    differentiable : bool
+    differentiable : bool, default True
         If False, a NotDifferentiableError from `gradient` is accepted.
-    rtol : float
+    rtol : float, default 1e-9
         Allowed error, relative to sum_i |coefficients[i]| |k(points[i], x)|.
-    random_state : int
+    random_state : int, default 0
         Seed of the random test functions.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the law.
+
+    See Also
+    --------
+    check_primal : Check the conversion to weights of features.
 
     Examples
     --------
@@ -366,9 +391,18 @@ def check_primal(expansion: Any, X: Points, *, rtol: float = 1e-9) -> None:
         An expansion whose kernel has finitely many features.
     X : points
         Points at which the functions are evaluated.
-    rtol : float
+    rtol : float, default 1e-9
         Allowed error, relative to sum_i |coefficients[i]| |k(points[i], x)|.  For the conversion
         back to coefficients, 1000 times this error is allowed.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the law.
+
+    See Also
+    --------
+    check_expansion : Check an expansion.
 
     Examples
     --------

@@ -24,13 +24,22 @@ def check_gram(
     ----------
     gram : GramOperator
         The operator to check; it must be small enough to be converted to an array.
-    reference : ndarray, optional
-        The expected matrix.  By default, only agreement with `gram.to_array()` is checked.
-    rtol : float
+    reference : ndarray of shape (n, m) or None, default None
+        The expected matrix.  None checks only agreement with `gram.to_array()`.
+    rtol : float, default 1e-10
         Allowed error, relative to the largest entry of K; at least 100 times the machine epsilon of
         the dtype of K.
-    random_state : int
+    random_state : int, default 0
         Seed of the random vectors.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the law.
+
+    See Also
+    --------
+    mercer.gram.GramOperator : The base class of Gram operators.
 
     Examples
     --------
@@ -102,16 +111,25 @@ def check_solver(
         Solver with the methods `factorize(gram, shift)`, `eigenpairs(gram, k)`, or both.
     gram : GramOperator
         Operator of a symmetric matrix, small enough to be converted to an array.
-    y : ndarray, optional
-        Right-hand sides; random ones by default.
-    shift : float or ndarray
+    y : ndarray of shape (n,) or (n, q) or None, default None
+        Right-hand sides; None means random ones.
+    shift : float or ndarray of shape (n,), default 0.1
         Value added to the diagonal: one number, or one per point for weighted problems.
-    k : int, optional
-        Number of eigenpairs to compute; by default a third of the number of points.
-    rtol : float
+    k : int or None, default None
+        Number of eigenpairs to compute; None means a third of the number of points.
+    rtol : float, default 1e-8
         Allowed residual, relative to |K| |solution| + |y|.
-    random_state : int
+    random_state : int, default 0
         Seed of the random right-hand sides.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the law.
+
+    See Also
+    --------
+    check_status : Check the status that a solver reports.
 
     Examples
     --------
@@ -216,17 +234,21 @@ def check_status(
     gram : GramOperator
         Operator of a symmetric matrix, small enough to be converted to an array.  It may be
         ill-conditioned.
-    y : ndarray, optional
-        Right-hand sides; random ones by default.
-    shift : float or ndarray
+    y : ndarray of shape (n,) or (n, q) or None, default None
+        Right-hand sides; None means random ones.
+    shift : float or ndarray of shape (n,), default 0.1
         Value added to the diagonal: one number, or one per point.
-    k : int, optional
-        Number of eigenpairs to compute; by default a third of the number of points.
+    k : int or None, default None
+        Number of eigenpairs to compute; None means a third of the number of points.
 
     Raises
     ------
     AssertionError
         If a check fails; the message names the law.
+
+    See Also
+    --------
+    check_solver : Check residuals, determinants and eigenpairs.
 
     Examples
     --------

@@ -85,27 +85,61 @@ _TUNING = _KrylovTuning()
 @entry_point
 @dataclass(frozen=True)
 class BlockKrylov:
-    """Preconditioned block Krylov iteration: exact eigenpairs in O(n) memory.
+    """Preconditioned block Krylov iteration: exact leading eigenpairs in O(n) memory.
+
+    It solves K u = l u for the k largest eigenvalues l.  K need not be stored; each step is one
+    pass over K that multiplies it by a block of vectors.  Prefer it to `DenseEigen` if K is large
+    and k is small compared with n, and to `LowRankEigen` if the eigenpairs must be exact.  `Arpack`
+    multiplies K by one vector at a time, and therefore needs many more passes.
+
+    The iteration starts from a randomly pivoted Cholesky factor of K, which also preconditions the
+    residuals.  Typically 5 to 11 passes are needed.  Once corrections are small, passes are
+    computed in float32, and the estimated error is added to the residuals.
+
+    The `Certificate` of the result contains an interval for each eigenvalue, and a bound on the
+    angle of each eigenvector.  If its `nothing_missed` is True, it is also proved that no larger
+    eigenvalue was overlooked, which residuals alone cannot show.
 
     Parameters
     ----------
     tol : float, default=0.0
         Stop when every residual |A u - t u| is at most tol times its eigenvalue t, or no larger
-        than rounding errors.  The relative error of an eigenvalue is about the square of tol.
-        0 means 1e-8.
-    max_iter : int, optional
-        Maximum number of passes over K, 100 by default.
-    block : int, optional
-        Number of columns of the first block, k + max(8, k / 4) by default.
-    rank : int, optional
-        Rank of the pivoted Cholesky factor that preconditions the iteration.  By default, it is
-        chosen so that the factor costs less than one pass over K.  0 disables the preconditioner.
+        than rounding errors.  The relative error of an eigenvalue is about the square of tol.  0
+        means 1e-8.  A larger value, such as 1e-4, saves passes, and still gives eigenvalues to
+        about eight digits.
+    max_iter : int or None, default=None
+        Maximum number of passes over K; None means 100.
+    block : int or None, default=None
+        Number of columns of the first block; None means k + max(8, k / 4).  A larger block needs
+        fewer passes, but more memory.
+    rank : int or None, default=None
+        Rank of the pivoted Cholesky factor that preconditions the iteration.  None chooses it so
+        that the factor costs less than one pass over K.  0 disables the preconditioner, which is
+        necessary only to save its memory of 8 n rank bytes.
     prove : bool, default=True
         Whether to add up to 256 columns to the second pass in order to prove that no larger
         eigenvalue was overlooked.  Columns are added only if the first pass does not give the proof
-        and the extra columns are expected to.
+        and the extra columns are expected to.  False saves their time and memory.
     random_state : int or None, default=None
         Seed for the pivots, random vectors and sampled rows.
+
+    See Also
+    --------
+    DenseEigen : All eigenpairs of a K that fits the memory.
+    LowRankEigen : Approximate eigenpairs from landmarks, with error bounds.
+    Certificate : What is proved about the result.
+
+    References
+    ----------
+    Musco and Musco, "Randomized block Krylov methods for stronger and faster approximate singular
+    value decomposition", NIPS 2015.
+
+    Tropp and Webber, "Randomized algorithms for low-rank matrix approximation: design, analysis,
+    and applications", arXiv:2306.12418.
+
+    Davidson, "The iterative calculation of a few of the lowest eigenvalues and corresponding
+    eigenvectors of large real-symmetric matrices", Journal of Computational Physics, 1975, for the
+    preconditioned residuals.
 
     Examples
     --------
@@ -135,17 +169,43 @@ class BlockKrylov:
                 raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         b = self._block(n, k)
         proof_columns = 4 * min(n, _TUNING.proof_widths[-1]) if self.prove else 0
         # The basis and its image are copied when they grow, so they count as four arrays.
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
 
     def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
-        """Return the expected cost of k eigenpairs of an n x n kernel matrix.
+        """Predict the cost of k eigenpairs of an n x n kernel matrix.
 
-        `read` is the cost of evaluating or reading K once, without the products.  If `rounds` is
-        True, later passes may use float32.
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+        read : Cost
+            Cost of evaluating or reading K once, without the products.
+        rounds : bool, default=False
+            Whether later passes may use float32.
+
+        Returns
+        -------
+        Cost
+            The expected work for a typical number of passes.
         """
         b = self._block(n, k)
         r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # rank, mean basis size, new columns
@@ -173,17 +233,27 @@ class BlockKrylov:
 
         Parameters
         ----------
-        gram : GramOperator
-        k : int, optional
-            Number of pairs, all by default.
-        log : callable, optional
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.
+        k : int or None, default=None
+            Number of pairs; None means all n.
+        log : callable or None, default=None
             Called with a progress message after each pass.
-        start : ndarray of shape (n, b), optional
+        start : ndarray of shape (n, b) or None, default=None
             Initial basis, for example eigenvectors of a similar matrix.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
 
         Returns
         -------
         EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the tolerance is not reached after `max_iter` passes.
         """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)

@@ -51,8 +51,9 @@ _N_BOUND_CALLS = 8
 class Certificate:
     """Certified bounds on k computed eigenpairs.
 
-    The bounds hold for the kernel matrix as computed in floating point, and allow for the rounding
-    errors of the solver.
+    The bounds follow from the residuals of the pairs and the Frobenius norm of the matrix, and not
+    from assumptions on its spectrum.  They hold for the kernel matrix as computed in floating
+    point, and allow for the rounding errors of the solver.  `str(certificate)` is a summary.
 
     Attributes
     ----------
@@ -78,6 +79,14 @@ class Certificate:
         method computed all eigenvalues.
     slack : float
         Allowance for rounding errors, already included in each bound.
+
+    References
+    ----------
+    Parlett, "The symmetric eigenvalue problem", SIAM, 1998, for residual bounds and the
+    inequalities of Cauchy, Kato and Temple, and Davis and Kahan.
+
+    Li and Li, "A note on eigenvalues of perturbed Hermitian matrices", Linear Algebra and its
+    Applications, 2005.
 
     Examples
     --------
@@ -105,6 +114,16 @@ class Certificate:
         """Return the certificate of the first k pairs.
 
         If k splits a cluster, no bound is known for the angles of its eigenvectors that are kept.
+
+        Parameters
+        ----------
+        k : int
+            Number of pairs, at most that of this certificate.
+
+        Returns
+        -------
+        Certificate
+            Its arrays have shape (k,).
         """
         sines = self.sines[:k].copy()
         for a, b in self.clusters:
@@ -161,13 +180,13 @@ def certify(
         Bound on the change of an eigenvalue by rounding.
     floor : float, default=0.0
         Square root of the rounding error of |A|_F^2 minus the squares of Ritz values and residuals.
-    following : float, optional
+    following : float or None, default=None
         The (k+1)-th eigenvalue, if a direct method computed it; -inf if k = n.  No proof is then
         needed that no eigenvalue was overlooked.
     ritz : bool, default=False
         Whether the residuals are orthogonal to the Ritz vectors up to rounding, as after the
         Rayleigh-Ritz procedure.  This gives tighter bounds.
-    bound : callable, optional
+    bound : callable or None, default=None
         bound(j, square) returns an upper bound on the largest eigenvalue of A restricted to the
         complement of the first j Ritz vectors, given the squared Frobenius norm of the restriction.
         It is called for a few values of j.
@@ -175,6 +194,11 @@ def certify(
     Returns
     -------
     Certificate
+        Its arrays have shape (k,).
+
+    See Also
+    --------
+    Certificate : The meaning of the bounds.
 
     Examples
     --------

@@ -34,6 +34,9 @@ _TIE_TOL = 1e-6  # entries that differ from the largest by at most this fraction
 class EigenPairs:
     """Eigenpairs of a kernel matrix, as returned by every eigensolver.
 
+    The sign of each eigenvector makes its entry of largest modulus positive, and the basis of equal
+    eigenvalues does not depend on the solver.
+
     Attributes
     ----------
     values : ndarray of shape (k,)
@@ -46,7 +49,7 @@ class EigenPairs:
         Solver, status and timing.
     certificate : Certificate
         Certified bounds on the eigenvalues and on the angles of the eigenvectors.
-    basis : FeatureBasis or None
+    basis : FeatureBasis or None, default=None
         The feature map and the eigenvectors in feature space, for solvers that work on features.
 
     Examples
@@ -67,7 +70,18 @@ class EigenPairs:
     basis: Any = None
 
     def completed(self, watch: Stopwatch) -> EigenPairs:
-        """Return the pairs with the residual, the time and the bounds in their report."""
+        """Return the pairs with the residual, the time and the bounds in their report.
+
+        Parameters
+        ----------
+        watch : Stopwatch
+            Measures the elapsed time of the solver.
+
+        Returns
+        -------
+        EigenPairs
+            The same pairs with a new report.
+        """
         largest = max(float(np.abs(self.values).max(initial=0.0)), 1e-300)
         report = replace(
             self.report,
@@ -78,7 +92,18 @@ class EigenPairs:
         return replace(self, report=report)
 
     def first(self, k: int) -> EigenPairs:
-        """Return the first k pairs."""
+        """Return the first k pairs.
+
+        Parameters
+        ----------
+        k : int
+            Number of pairs, at most that of this object.
+
+        Returns
+        -------
+        EigenPairs
+            Eigenvalues of shape (k,) and eigenvectors of shape (n, k), with their certificate.
+        """
         basis = self.basis
         return replace(
             self,

@@ -83,8 +83,24 @@ class _FeatureSolver(ABC):
     ) -> EigenPairs:
         """Return the k largest eigenpairs of the approximation K^ = F F^T from features F.
 
-        With landmarks, each eigenvalue of K^ is a lower bound on that of K.  Only the kernel, the
-        points and the weights of `gram` are used.
+        With landmarks, each eigenvalue of K^ is a lower bound on that of K.
+
+        Parameters
+        ----------
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.  Only its kernel, points and weights are used.
+        k : int or None, default=None
+            Number of pairs, at most the number of features; None means n.
+        log : callable or None, default=None
+            Called with progress messages.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
+
+        Returns
+        -------
+        EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
         """
         n = gram.shape[0]
         k = check_k(k, n)
@@ -105,16 +121,33 @@ class _FeatureSolver(ABC):
 @entry_point
 @dataclass(frozen=True, repr=False)
 class LowRankEigen(_FeatureSolver):
-    """Eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn for landmarks S.
+    """Approximate eigenpairs from landmarks, by the Nyström method.
+
+    They are the eigenpairs of K^ = K_nS K_SS^-1 K_Sn for m landmarks S.  The points are read twice,
+    and only arrays of shape (m, m) and (n, k) are stored, so that n may be in the millions.  Prefer
+    `BlockKrylov` if the eigenpairs must be exact.
+
+    K - K^ is positive semidefinite, and its trace is computed.  The certificate therefore contains
+    an interval for each eigenvalue of K.
 
     Parameters
     ----------
-    rank : int, optional
-        Number of landmarks; by default 1000, or 10 k for k eigenpairs if that is more.
+    rank : int or None, default=None
+        Number of landmarks; None means 1000, or 10 k for k eigenpairs if that is more.  Increase it
+        until the intervals of the certificate are short enough.
     landmarks : str or points, default="auto"
         How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
     random_state : int or None, default=None
         Seed for the choice of the landmarks.
+
+    See Also
+    --------
+    BlockKrylov : Exact eigenpairs.
+    FourierEigen : Random features instead of landmarks.
+
+    References
+    ----------
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 
     Examples
     --------
@@ -144,22 +177,76 @@ class LowRankEigen(_FeatureSolver):
         )
 
     def choice(self, k: int) -> Landmarks:
-        """Return the landmark settings for k components: at least 10 k landmarks by default."""
+        """Return the landmark settings for k components.
+
+        Parameters
+        ----------
+        k : int
+            Number of components.
+
+        Returns
+        -------
+        Landmarks
+            The settings, with at least 10 k landmarks by default.
+        """
         rank = self.rank
         if rank is None and _FEATURES_PER_COMPONENT * k > DEFAULT_RANK:
             rank = _FEATURES_PER_COMPONENT * k
         return Landmarks(rank, self.landmarks, self.random_state)
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed for n points and k eigenpairs, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return _workspace(n, k, self.features(n, k)) + self.choice(k).workspace(n)
 
     def features(self, n: int, k: int) -> int:
-        """Return the number of landmarks for n points and k components."""
+        """Return the number of landmarks.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of components.
+
+        Returns
+        -------
+        int
+            Number of landmarks, at most n.
+        """
         return self.choice(k).count(n)
 
     def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
-        """Choose landmarks from the points X, factor their kernel matrix and return the map."""
+        """Choose landmarks from the points X, factor their kernel matrix and return the map.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A positive semidefinite kernel whose parameters are all numbers.
+        X : points
+            The points among which landmarks are chosen.
+        k : int
+            Number of components, which determines the default number of landmarks.
+        n_threads : int or None, default=None
+            Number of threads; None means all processors.
+
+        Returns
+        -------
+        NystroemMap
+            The feature map of the landmarks.
+        """
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
 
@@ -167,20 +254,33 @@ class LowRankEigen(_FeatureSolver):
 @entry_point
 @dataclass(frozen=True)
 class FourierEigen(_FeatureSolver):
-    """Eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
+    """Approximate eigenpairs from random Fourier features.
 
-    The result is approximate and has no error bounds.  K^ is an unbiased estimate of K, and its
-    error decreases with the number of features.  The method is useful for streams of points,
-    because no landmarks have to be chosen or stored.
+    They are the eigenpairs of K^ = Phi Phi^T for random features Phi of shape (n, m).  K^ is an
+    unbiased estimate of K, and its error decreases with the number of features.  The result has no
+    error bounds.  The method is useful for streams of points, because no landmarks have to be
+    chosen or stored.  In other cases, prefer `LowRankEigen`.
 
     Parameters
     ----------
-    rank : int, optional
-        Number of features, even; by default 1000, or 10 k for k eigenpairs if that is more.
+    rank : int or None, default=None
+        Number of features, even; None means 1000, or 10 k for k eigenpairs if that is more.
     method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How frequencies are drawn; see `mercer.kernels.random_features`.
     random_state : int or None, default=None
         Seed for the frequencies.
+
+    See Also
+    --------
+    LowRankEigen : Landmarks instead of random features, with error bounds.
+    mercer.kernels.random_features : The supported kernels.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Lopez-Paz, Sra, Smola, Ghahramani and Schölkopf, "Randomized nonlinear component analysis", ICML
+    2014.
 
     Examples
     --------
@@ -199,15 +299,58 @@ class FourierEigen(_FeatureSolver):
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed for n points and k eigenpairs, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return _workspace(n, k, self.features(n, k))
 
     def features(self, n: int, k: int) -> int:
-        """Return the number of features for k components."""
+        """Return the number of features.
+
+        Parameters
+        ----------
+        n : int
+            Number of points, which is ignored.
+        k : int
+            Number of components.
+
+        Returns
+        -------
+        int
+            `rank`, or at least 10 k by default.
+        """
         return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
-        """Draw random frequencies for points with as many columns as X, and return the map."""
+        """Draw random frequencies for points with as many columns as X, and return the map.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel that `mercer.kernels.random_features` supports.
+        X : array of shape (n, d)
+            The points; only their number of columns is used.
+        k : int
+            Number of components, which determines the default number of features.
+        n_threads : int or None, default=None
+            Ignored; drawing needs no threads.
+
+        Returns
+        -------
+        FourierMap
+            The random feature map.
+        """
         return FourierMap.on(
             kernel,
             X.shape[1],

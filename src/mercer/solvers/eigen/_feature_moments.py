@@ -26,7 +26,10 @@ _STRIP_COLUMNS = 256  # with more features than this, each task computes this ma
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments of the features of a set of points.
+    """Weight, mean and co-moment of the features of a set of points.
+
+    The moments of two sets can be merged, so that they are computed block by block or on several
+    computers.  Merging avoids the cancellation in sum w_i phi_i phi_i^T - W m m^T.
 
     Attributes
     ----------
@@ -38,9 +41,14 @@ class Moments:
         Weighted mean of the features.
     comoment : ndarray of shape (m, m)
         Weighted sum of the outer products of the centred features.
-    residual : float
+    residual : float, default=0.0
         Weighted sum of k(x, x) - |phi(x)|^2, the part of the trace of the kernel matrix that the
         features phi(x) do not explain.
+
+    References
+    ----------
+    Chan, Golub and LeVeque, "Algorithms for computing the sample variance: analysis and
+    recommendations", The American Statistician, 1983.
 
     Examples
     --------
@@ -61,7 +69,18 @@ class Moments:
 
     @classmethod
     def none(cls, m: int) -> Self:
-        """Return the moments of an empty set of points, for m features."""
+        """Return the moments of an empty set of points.
+
+        Parameters
+        ----------
+        m : int
+            Number of features.
+
+        Returns
+        -------
+        Moments
+            All moments are 0.
+        """
         return cls(0, 0.0, np.zeros(m), np.zeros((m, m)))
 
     @classmethod
@@ -73,9 +92,23 @@ class Moments:
         *,
         n_threads: int | None = None,
     ) -> Self:
-        """Return the moments of the rows of Phi.
+        """Return the moments of the rows of an array.
 
-        `diagonal` holds k(x, x) for each row; without it, the residual is 0.
+        Parameters
+        ----------
+        Phi : ndarray of shape (n, m)
+            The features, one point per row.
+        weights : ndarray of shape (n,) or None, default=None
+            Non-negative weights of the points; None means 1.
+        diagonal : ndarray of shape (n,) or None, default=None
+            k(x, x) for each row; without it, the residual is 0.
+        n_threads : int or None, default=None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        Moments
+            The mean has shape (m,), the co-moment (m, m).
         """
         w = np.ones(len(Phi)) if weights is None else weights
         total = float(w.sum())
@@ -88,12 +121,34 @@ class Moments:
         return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), residual)
 
     def times(self, factor: float) -> Moments:
-        """Return the moments for weights that are all multiplied by `factor`."""
+        """Return the moments for weights that are all multiplied by a factor.
+
+        Parameters
+        ----------
+        factor : float
+            A non-negative number, such as a forgetting factor below 1.
+
+        Returns
+        -------
+        Moments
+            The same mean, with the other moments scaled.
+        """
         comoment, residual = self.comoment * factor, self.residual * factor
         return Moments(self.rows, self.weight * factor, self.mean, comoment, residual)
 
     def merge(self, other: Moments) -> Moments:
-        """Return the moments of the union of both sets of points."""
+        """Return the moments of the union of both sets of points.
+
+        Parameters
+        ----------
+        other : Moments
+            Moments of other points, for the same m features.
+
+        Returns
+        -------
+        Moments
+            The moments of all points.
+        """
         if self.mean.shape != other.mean.shape:
             raise ValueError(
                 f"moments of {len(self.mean)} features cannot be merged with moments of "

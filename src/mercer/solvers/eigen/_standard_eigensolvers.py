@@ -46,7 +46,23 @@ _ARPACK_ZERO_TOL = 1e-12
 @entry_point
 @dataclass(frozen=True)
 class DenseEigen:
-    """Dense eigendecomposition by LAPACK: O(n^3) operations, 8 n^2 bytes.
+    """Dense eigendecomposition by LAPACK: exact, but O(n^3) operations and 8 n^2 bytes.
+
+    Prefer it for up to about 500 points, or if a large fraction of all eigenpairs is needed.  For
+    a few eigenpairs of a larger matrix, `BlockKrylov` is faster and needs less memory.  The
+    certificate contains intervals of the size of rounding errors, and no eigenvalue can be
+    overlooked.
+
+    See Also
+    --------
+    BlockKrylov : A few exact eigenpairs without storing K.
+
+    References
+    ----------
+    Anderson et al., "LAPACK users' guide", 3rd edition, SIAM, 1999.
+
+    Golub and Van Loan, "Matrix computations", 4th edition, Johns Hopkins University Press, 2013,
+    chapter 8.
 
     Examples
     --------
@@ -58,13 +74,38 @@ class DenseEigen:
     """
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * n * (3 * k + 26 + (3 * n if _use_divide_and_conquer(n, k + 1) else 0))
 
     def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return the expected cost of k eigenpairs of an n x n kernel matrix K.
+        """Predict the cost of k eigenpairs of an n x n kernel matrix K.
 
-        `read` is the cost of reading K once.
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+        read : Cost
+            Cost of reading K once.
+
+        Returns
+        -------
+        Cost
+            The expected work.
         """
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
         # Half of the operations of the tridiagonal reduction are matrix-vector products, which are
@@ -81,22 +122,27 @@ class DenseEigen:
         keep: Callable[[np.ndarray], int] | None = None,
         **_: object,
     ) -> EigenPairs:
-        """Return the k largest eigenpairs, all by default.
+        """Return the k largest eigenpairs.
 
         Parameters
         ----------
-        gram : GramOperator
-        k : int, optional
-            Number of pairs to compute.
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.
+        k : int or None, default=None
+            Number of pairs; None means all n.
         overwrite : bool, default=False
-            Whether the array of `gram` may be overwritten.
-        keep : callable, optional
+            Whether the array of `gram` may be overwritten, which saves a copy of K.
+        keep : callable or None, default=None
             Called with the k eigenvalues in descending order.  Its result is the number of pairs
             that `eigenpairs` returns.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
 
         Returns
         -------
         EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
         """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
@@ -146,17 +192,28 @@ def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np
 class Arpack:
     """Implicitly restarted Lanczos iteration by ARPACK, with one product with K per step.
 
-    K is not copied.
+    It computes exact leading eigenpairs, and K is not copied.  Use it to compare with other
+    software; `BlockKrylov` needs far fewer passes over K, and also finds multiple eigenvalues
+    reliably.
 
     Parameters
     ----------
     tol : float, default=0.0
         Tolerance of each residual |K u - t u|, relative to its eigenvalue t.  0 means machine
         precision; the status is then CONVERGED if the relative residuals are at most 1e-12.
-    max_iter : int, optional
-        Maximum number of restarts; ARPACK's default is 10 n.
+    max_iter : int or None, default=None
+        Maximum number of restarts; None means ARPACK's default, 10 n.
     random_state : int or None, default=None
         Seed for the starting vector, which is uniform in [-1, 1].
+
+    See Also
+    --------
+    BlockKrylov : Multiply K by blocks of vectors.
+
+    References
+    ----------
+    Lehoucq, Sorensen and Yang, "ARPACK users' guide: solution of large-scale eigenvalue problems
+    with implicitly restarted Arnoldi methods", SIAM, 1998.
 
     Examples
     --------
@@ -174,11 +231,45 @@ class Arpack:
     random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
-        """Return the k largest eigenpairs, 1 <= k < n."""
+        """Return the k largest eigenpairs.
+
+        Parameters
+        ----------
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.
+        k : int or None, default=None
+            Number of pairs, 1 <= k < n.  None means all n pairs, which ARPACK cannot compute.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
+
+        Returns
+        -------
+        EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
+
+        Raises
+        ------
+        ValueError
+            If k is n.
+        """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         if k >= n:
@@ -222,19 +313,31 @@ class Arpack:
 @entry_point
 @dataclass(frozen=True)
 class RandomizedEigen:
-    """Randomised subspace iteration (Halko, Martinsson & Tropp 2011).
+    """Randomised subspace iteration: approximate eigenpairs from a fixed number of passes over K.
 
     The eigenpairs are approximated by the Rayleigh-Ritz procedure in the range of K^(q + 1) times a
-    random block.
+    random block.  The number of passes is known in advance, but the accuracy depends on the
+    spectrum, and the method does not stop at a tolerance.  `BlockKrylov` uses the same products
+    better, and stops at a tolerance.
 
     Parameters
     ----------
     n_iter : int or "auto", default="auto"
-        Number of power iterations q.  "auto" means 7 if k < n / 10, otherwise 4.
+        Number of power iterations q, each of which is a pass over K.  "auto" means 7 if k < n / 10,
+        otherwise 4.  Use more if the spectrum decays slowly.
     n_oversamples : int, default=10
-        Number of columns of the random block in addition to k.
+        Number of columns of the random block in addition to k.  More columns increase the accuracy.
     random_state : int or None, default=None
         Seed for the random block.
+
+    See Also
+    --------
+    BlockKrylov : Exact eigenpairs from a few passes.
+
+    References
+    ----------
+    Halko, Martinsson and Tropp, "Finding structure with randomness: probabilistic algorithms for
+    constructing approximate matrix decompositions", SIAM Review, 2011.
 
     Examples
     --------
@@ -252,11 +355,40 @@ class RandomizedEigen:
     random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * n * (3 * (k + self.n_oversamples) + k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
-        """Return approximations of the k eigenpairs of largest modulus, with their residuals."""
+        """Return approximations of the k eigenpairs of largest modulus, with their residuals.
+
+        Parameters
+        ----------
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.
+        k : int or None, default=None
+            Number of pairs; None means all n.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
+
+        Returns
+        -------
+        EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
+        """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
@@ -305,15 +437,20 @@ _ADVICE = (
 @entry_point
 @dataclass(frozen=True)
 class PowerDeflation:
-    """Power iteration with deflation: O(n^2) operations per step, memory for k vectors.
+    """Power iteration with deflation, the textbook method for leading eigenpairs.
+
+    Each step is one product with K.  The eigenpairs are computed one after the other, each
+    orthogonal to the earlier ones.  The error of an eigenvector decreases by the factor l_2 / l_1
+    of the next two eigenvalues in each step, so that close eigenvalues need many steps.  Use it for
+    teaching and as a reference; `BlockKrylov` is much faster.
 
     Parameters
     ----------
     tol : float, default=0.0
         Stop when the residual |A v - t v| of the eigenvalue t is at most tol |t|, or no larger than
         rounding errors.  0 means 1e-8.
-    max_iter : int, optional
-        Maximum number of steps per eigenpair, 1000 by default.
+    max_iter : int or None, default=None
+        Maximum number of steps per eigenpair; None means 1000.
     random_state : int or None, default=None
         Seed for the starting vectors.
 
@@ -324,6 +461,13 @@ class PowerDeflation:
 
     The method converges to the eigenvalue of largest *modulus*.  For a matrix that is not positive
     semidefinite, this may be a negative eigenvalue.
+
+    References
+    ----------
+    Golub and Van Loan, "Matrix computations", 4th edition, Johns Hopkins University Press, 2013,
+    section 8.2.
+
+    Saad, "Numerical methods for large eigenvalue problems", revised edition, SIAM, 2011, chapter 4.
 
     Examples
     --------
@@ -340,7 +484,20 @@ class PowerDeflation:
     random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        """Return the memory needed in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * n * (2 * k + 6)
 
     def eigenpairs(
@@ -351,7 +508,25 @@ class PowerDeflation:
         log: ProgressCallback | None = None,
         **_: object,
     ) -> EigenPairs:
-        """Return the k leading eigenpairs, computed one after the other."""
+        """Return the k leading eigenpairs, computed one after the other.
+
+        Parameters
+        ----------
+        gram : GramOperator or CentredGram of shape (n, n)
+            The symmetric matrix K.
+        k : int or None, default=None
+            Number of pairs; None means all n.
+        log : callable or None, default=None
+            Called with a progress message after each eigenpair.
+        **_ : object
+            Ignored; accepted so that all eigensolvers can be called with the same options.
+
+        Returns
+        -------
+        EigenPairs
+            Eigenvalues of shape (k,) in descending order, eigenvectors of shape (n, k), residuals
+            of shape (k,), a report and a certificate.
+        """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         rng, tol = as_generator(self.random_state), self.tol or _DEFAULT_TOL

@@ -265,6 +265,15 @@ def silhouette(gram: GramOperator, labels: ArrayLike) -> np.ndarray:
     ndarray of shape (n,)
         The coefficients.  They are 0 for a point that is alone in its cluster.
 
+    See Also
+    --------
+    cluster : Compute clusters.
+
+    References
+    ----------
+    Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
+    analysis", Journal of Computational and Applied Mathematics, 1987.
+
     Examples
     --------
     >>> from mercer.gram import gram

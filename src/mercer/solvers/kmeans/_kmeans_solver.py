@@ -71,25 +71,41 @@ def cluster(
     Parameters
     ----------
     kernel : Kernel
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points or Blocks
-        `Blocks` require the solver "nystroem".
+        The n points.  `Blocks` require the solver "nystroem".
     lloyd : Lloyd
         The algorithm and its parameters.
     solver : {"auto", "exact", "nystroem"}, default="auto"
-    landmarks : Landmarks, optional
-        How landmarks are chosen.
-    weights : ndarray of shape (n,), optional
-        Positive weights of the points.
-    start : labels or points, optional
-        Either n integers, the initial labels, or n_clusters points, the initial centroids.
-    among : pair (points, weights), optional
+        How K is represented; see the table.
+    landmarks : Landmarks or None, default=None
+        How landmarks are chosen; None means `Landmarks()`.
+    weights : ndarray of shape (n,) or None, default=None
+        Positive weights of the points; None means 1.
+    start : labels, points or None, default=None
+        Either n integers, the initial labels, or n_clusters points, the initial centroids.  None
+        draws them; see `Lloyd`.
+    among : pair (points, weights) or None, default=None
         If X is `Blocks`: points in memory from which landmarks and initial centroids are computed.
-    log : callable, optional
+    log : callable or None, default=None
         Called with a progress message after each iteration.
 
     Returns
     -------
     Clusters
+        Centroids, labels of shape (n,) and inertia.
+
+    See Also
+    --------
+    Lloyd : The algorithm on a given kernel matrix.
+    silhouette : Evaluate clusters.
+
+    References
+    ----------
+    Dhillon, Guan and Kulis, "Kernel k-means, spectral clustering and normalized cuts", KDD 2004.
+
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation, 1998.
 
     Examples
     --------

@@ -59,11 +59,16 @@ class Clusters:
         It is exact even if the centroids are expanded on landmarks.
     approximate : bool
         Whether the centroids are expanded on landmarks.
-    history : ndarray
+    history : ndarray of shape (n_iter,)
         The inertia after each iteration of the best start.
     report : Report
-    distances : ndarray of shape (n,), or None
+        Status, number of iterations and time.
+    distances : ndarray of shape (n,) or None, default=None
         Squared distance of each point from its centroid; None for `Blocks`.
+
+    See Also
+    --------
+    cluster : Compute clusters.
 
     Examples
     --------
@@ -92,6 +97,9 @@ class Clusters:
 class Lloyd:
     """Lloyd's algorithm for kernel k-means, which returns the best of several starts.
 
+    It partitions the points such that the points of a cluster are close to their centroid in
+    feature space.  An iteration is one product of K with the indicators of the clusters.
+
     The best start is that with the lowest inertia, the weighted sum of squared distances of the
     points from their centroids.  If a cluster becomes empty, the point with the largest
     distance from the centroid of its own cluster is assigned to it.  The inertia decreases in every
@@ -106,7 +114,7 @@ class Lloyd:
         proportional to the squared distance in feature space from the centroids drawn before, and
         uses the best of several candidates.  "random" draws in proportion to the weights.
     n_init : int, default=1
-        Number of starts.
+        Number of starts.  More starts find better local minima; they share passes over K.
     algorithm : {"lloyd", "hartigan"}, default="lloyd"
         "lloyd" stops when every point is nearest to the centroid of its own cluster.  "hartigan"
         then also moves single points to other clusters if that decreases the inertia, which is
@@ -120,6 +128,20 @@ class Lloyd:
         Seed for the initial centroids; None means 0.
     max_memory : int, str or None, default=None
         Memory budget.  The starts that run at the same time use at most a quarter of it.
+
+    See Also
+    --------
+    cluster : Choose how K is stored or approximated, and run this algorithm.
+
+    References
+    ----------
+    Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory, 1982.
+
+    Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
+
+    Hartigan and Wong, "Algorithm AS 136: a k-means clustering algorithm", Applied Statistics, 1979.
+
+    Dhillon, Guan and Kulis, "Kernel k-means, spectral clustering and normalized cuts", KDD 2004.
 
     Examples
     --------
@@ -143,7 +165,20 @@ class Lloyd:
     max_memory: MemoryLimit = None
 
     def workspace(self, n: int, starts: int = 1) -> int:
-        """Return the memory in bytes, without K, if the given number of starts run together."""
+        """Return the memory that the algorithm needs in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        starts : int, default=1
+            Number of starts that run together.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * n * (_ARRAYS_PER_START * self.n_clusters * (starts + 1) + 12)
 
     def partition(
@@ -162,20 +197,21 @@ class Lloyd:
         ----------
         gram : GramOperator
             The kernel matrix K = k(X, X).
-        weights : array of shape (n,), optional
-            Positive weights of the points.
-        start : array of int, shape (n,), optional
+        weights : array of shape (n,) or None, default=None
+            Positive weights of the points; None means 1.
+        start : array of int of shape (n,) or None, default=None
             Initial labels, used instead of `init`.
-        log : callable, optional
+        log : callable or None, default=None
             Called with a progress message after each iteration.
-        keys : array of shape (n,), optional
-            A number for each point, equal for equal points; by default the index of the point.
+        keys : array of shape (n,) or None, default=None
+            A number for each point, equal for equal points; None means the index of the point.
             Initial centroids are drawn from the points sorted by key.  A point of weight 2 then
             gives the same draws as two equal points, in any order of the points.
 
         Returns
         -------
         Clusters
+            Centroids, labels of shape (n,) and inertia.
         """
         watch, n, C = Stopwatch(), gram.shape[0], self.n_clusters
         points = KernelDistances(gram, np.ones(n) if weights is None else weights, C, keys)

@@ -34,7 +34,11 @@ from .._report import Report, Status, status_of
 
 @entry_point
 class Factor(ABC):
-    """A factorisation of A = K + diag(shift), or a preconditioner of it, that solves A a = y.
+    """Base class of the factorisations of A = K + diag(shift), which solve A a = y.
+
+    Linear solvers return it from `factorize`; the same factor serves any number of right-hand
+    sides.  For iterative solvers, it is a preconditioner, and `solve` iterates.  `report` contains
+    the true residual of the last solve.
 
     Examples
     --------
@@ -70,7 +74,8 @@ class Factor(ABC):
 
         Returns
         -------
-        a : ndarray of the shape of y
+        a : ndarray of shape (n,) or (n, q)
+            The solution, of the same shape as y.
 
         Warns
         -----
@@ -100,11 +105,30 @@ class Factor(ABC):
 
     @abstractmethod
     def logdet(self) -> float:
-        """Return log det A."""
+        """Return log det A.
+
+        Returns
+        -------
+        float
+            The logarithm of the determinant.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If A is singular or indefinite.
+        NotImplementedError
+            If the solver does not factorise A.
+        """
 
     @abstractmethod
     def inverse_diagonal(self) -> np.ndarray:
-        """Return the diagonal of A^-1."""
+        """Return the diagonal of A^-1, which leave-one-out errors need.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The entries (A^-1)_ii.
+        """
 
     @property
     def report(self) -> Report:
@@ -205,9 +229,23 @@ def max_relative_residual(residual: np.ndarray, y: np.ndarray) -> float:
 class Cholesky:
     """Cholesky factorisation of A = K + diag(shift): direct, and exact up to rounding.
 
-    A = L L^T takes n^3 / 3 operations and, if the array of K may be overwritten, no additional
-    memory: LAPACK writes L to one triangle of the array.  The other triangle still contains K, from
-    which the true residual is computed.
+    It solves (K + diag(shift)) a = y, the linear system of kernel ridge regression and Gaussian
+    processes.  Prefer it for up to several thousand points.  For more points, `MixedCholesky` needs
+    half of the memory, and `ConjugateGradient` does not store K at all.  A = L L^T takes n^3 / 3
+    operations and, if the array of K may be overwritten, no additional memory: LAPACK writes L to
+    one triangle of the array.  The other triangle still contains K, from which the true residual is
+    computed.
+
+    See Also
+    --------
+    ConjugateGradient : Solve the system without storing K.
+    MixedCholesky : A float32 factor with float64 accuracy.
+    LeastSquares : Solve a singular system.
+
+    References
+    ----------
+    Golub and Van Loan, "Matrix computations", 4th edition, Johns Hopkins University Press, 2013,
+    section 4.2.
 
     Examples
     --------
@@ -224,7 +262,22 @@ class Cholesky:
 
     @staticmethod
     def cost(n: int, read: Cost, columns: int = 1) -> Cost:
-        """Return the predicted cost for n points, if one pass over the stored K costs `read`."""
+        """Predict the cost of factorising and solving.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        read : Cost
+            Cost of one pass over K.
+        columns : int, default=1
+            Number of right-hand sides.
+
+        Returns
+        -------
+        Cost
+            The expected work.
+        """
         return Cost(factors=n**3 / 3.0, products=6.0 * n * n * columns, calls=20) + 4.0 * read
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
@@ -242,7 +295,8 @@ class Cholesky:
 
         Returns
         -------
-        factor : Factor
+        Factor
+            The factor; it also computes log determinants and diagonals of the inverse.
 
         Raises
         ------
@@ -313,13 +367,24 @@ class _CholeskyFactor(Factor):
 class LeastSquares:
     """Minimum-norm least-squares solution of (K + diag(shift)) a = y; the matrix may be singular.
 
-    The solver computes all eigenvalues and eigenvectors of the matrix.  Eigenvalues whose absolute
-    value is at most `rcond` times the largest one are treated as 0.
+    Prefer it if the shift is 0 and K is singular, for example because points coincide; otherwise
+    `Cholesky` is much faster.  The solver computes all eigenvalues and eigenvectors.
+    Eigenvalues whose absolute value is at most `rcond` times the largest one are treated as 0.
 
     Parameters
     ----------
-    rcond : float, optional
-        Relative cutoff for eigenvalues; n times machine epsilon by default.
+    rcond : float or None, default=None
+        Relative cutoff for eigenvalues; None means n times machine epsilon.  A larger value
+        suppresses components that are determined by noise.
+
+    See Also
+    --------
+    Cholesky : Solve a positive definite system.
+
+    References
+    ----------
+    Golub and Van Loan, "Matrix computations", 4th edition, Johns Hopkins University Press, 2013,
+    section 5.5.
 
     Examples
     --------
@@ -336,7 +401,23 @@ class LeastSquares:
     storage: ClassVar[str] = "dense"
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Decompose K + diag(shift); the parameters are those of `Cholesky.factorize`."""
+        """Decompose K + diag(shift).
+
+        Parameters
+        ----------
+        gram : GramOperator of shape (n, n)
+            The symmetric matrix K.
+        shift : float or ndarray of shape (n,), default=0.0
+            Non-negative numbers that are added to the diagonal of K.
+        overwrite : bool, default=False
+            Overwrite the array of `gram` instead of copying it.  `gram` cannot be used afterwards;
+            see `DenseGram.release`.
+
+        Returns
+        -------
+        Factor
+            The eigendecomposition, which solves for the minimum-norm least-squares solution.
+        """
         shift = check_shift(gram, shift)  # check now, before the array of K is overwritten
         return _SpectralFactor(repr(self), gram_to_array(gram, overwrite), shift, self.rcond)
 

@@ -40,10 +40,11 @@ _MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 Gi
 class ConjugateGradient:
     """Preconditioned conjugate gradients for (K + diag(shift)) a = y.
 
-    The solution is as exact as that of a factorisation, but K need not be stored: every step
-    evaluates K again, tile by tile, for all right-hand sides at once.  The true residual is
-    computed every 20 steps and at the end.  If K is positive semidefinite, the certificate of the
-    report bounds the errors of the solution:
+    Prefer it to `Cholesky` if K does not fit the memory, or if the shift is not tiny compared with
+    the eigenvalues of K, so that few steps suffice.  The solution is as exact as that of a
+    factorisation, but K need not be stored: every step evaluates K again, tile by tile, for all
+    right-hand sides at once.  The true residual is computed every 20 steps and at the end.  If K is
+    positive semidefinite, the certificate of the report bounds the errors of the solution:
 
         coefficients   |a - a*|   <=  |r| / min(shift)
         function       |f - f*|_H <=  |D^-1/2 r| / 2
@@ -54,8 +55,8 @@ class ConjugateGradient:
 
     Parameters
     ----------
-    rank : int, optional
-        Rank of the pivoted Cholesky factor.  By default 5 sqrt(n), limited such that the factor
+    rank : int or None, default=None
+        Rank of the pivoted Cholesky factor.  None means 5 sqrt(n), limited such that the factor
         takes at most 1 GiB and a quarter of the memory budget.  0 disables the preconditioner.  A
         higher rank reduces the number of steps, but the factor takes O(n rank^2) operations.
     tol : float, default=1e-14
@@ -63,14 +64,28 @@ class ConjugateGradient:
         prevent that: it causes a residual of about 1e-17 lambda_max / shift, or more if the
         diagonal of K varies much.  Such a residual is accepted up to 1e-6 (1e-3 for a K in
         float32); above that, the solution is reported as inaccurate.
-    max_iter : int, optional
-        Largest number of steps, each of which is a pass over K; 500 by default.
-    random_state : int, Generator, RandomState or None
+    max_iter : int or None, default=None
+        Largest number of steps, each of which is a pass over K; None means 500.
+    random_state : int, Generator, RandomState or None, default=None
         Seed for the choice of pivots; None stands for 0.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget for everything but K; None for half of the memory of the computer.
-    log : callable, optional
+    log : callable or None, default=None
         Called with a line of text that describes the progress.
+
+    See Also
+    --------
+    MixedCholesky : Fewer steps for a tiny shift, if 4 n^2 bytes fit the memory.
+    conjugate_gradients : The iteration for any matrix.
+    mercer.gram.rpcholesky : The factor of the preconditioner.
+
+    References
+    ----------
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", Journal of
+    Research of the National Bureau of Standards, 1952.
+
+    Díaz, Epperly, Frangella, Tropp and Webber, "Robust, randomized preconditioning for kernel ridge
+    regression", arXiv:2304.12465.
 
     Examples
     --------
@@ -99,14 +114,41 @@ class ConjugateGradient:
             raise ValueError(f"ConjugateGradient: rank must not be negative, got {self.rank!r}")
 
     def workspace(self, n: int, columns: int = 1) -> int:
-        """Return the memory in bytes for the preconditioner and the iterates, without K."""
+        """Return the memory for the preconditioner and the iterates, without K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        columns : int, default=1
+            Number of right-hand sides.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         rank = self._rank(n)
         return 8 * (n * rank + 10 * rank * rank + 8 * n * columns)
 
     def cost(self, n: int, read: Cost, columns: int = 1) -> tuple[Cost, Cost]:
-        """Return the predicted costs of the preconditioner and of one step.
+        """Predict the costs of the preconditioner and of one step.
 
-        `read` is the cost of one pass over K.
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        read : Cost
+            Cost of one pass over K.
+        columns : int, default=1
+            Number of right-hand sides.
+
+        Returns
+        -------
+        setup : Cost
+            Cost of the preconditioner.
+        step : Cost
+            Cost of one step.
         """
         r, extra = self._rank(n), columns - 1
         setup = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
@@ -120,14 +162,16 @@ class ConjugateGradient:
         ----------
         gram : GramOperator
             The symmetric matrix K, stored or not.  It is not changed, but `solve` uses it later.
-        shift : float or ndarray of shape (n,)
-            Positive numbers that are added to the diagonal of K.
+        shift : float or ndarray of shape (n,), default=0.0
+            Positive numbers that are added to the diagonal of K; the default 0 is refused.
         overwrite : bool, default=False
             Ignored.
 
         Returns
         -------
-        factor : Factor
+        Factor
+            The preconditioner; `solve` iterates.  It has neither log determinants nor diagonals of
+            the inverse.
 
         Raises
         ------

@@ -35,7 +35,8 @@ _STRIPS = 8  # F is split into this many column strips, whatever the number of t
 class ShiftedLowRank:
     """The matrix P = F^T F + shift I, with fast solves and log determinant.
 
-    It is used as a preconditioner of K + shift I.  If F comes from `rpcholesky`, then
+    Only k x k matrices are factorised, by the Woodbury formula, so that a solve takes O(n k)
+    operations.  It is used as a preconditioner of K + shift I.  If F comes from `rpcholesky`, then
     P <= K + shift I <= (1 + trace / shift) P, where `trace` is the trace of K - F^T F.
 
     Parameters
@@ -44,8 +45,15 @@ class ShiftedLowRank:
         The factor, such as that of a `PartialCholesky`.  It is neither changed nor copied.
     shift : float
         A positive number.
-    n_threads : int, optional
-        Number of threads; all processors by default.  The results do not depend on it.
+    n_threads : int or None, default=None
+        Number of threads; None means all processors.  The results do not depend on it.
+
+    References
+    ----------
+    Hager, "Updating the inverse of a matrix", SIAM Review, 1989, for the Woodbury formula.
+
+    Díaz, Epperly, Frangella, Tropp and Webber, "Robust, randomized preconditioning for kernel ridge
+    regression", arXiv:2304.12465.
 
     Examples
     --------
@@ -76,18 +84,48 @@ class ShiftedLowRank:
         return int(self.F.shape[1])
 
     def solve(self, V: np.ndarray) -> np.ndarray:
-        """Return P^-1 V, for V of shape (n,) or (n, q)."""
+        """Return P^-1 V.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n,) or (n, q)
+            One or several right-hand sides.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q)
+            The solution, of the same shape as V.
+        """
         columns = self._columns(V)
         inner = cho_solve(self._factor, self._times(columns), check_finite=False)
         return (self._minus(columns, inner) / self.shift).reshape(np.shape(V))
 
     def logdet(self) -> float:
-        """Return log det P."""
+        """Return log det P.
+
+        Returns
+        -------
+        float
+            (n - k) log shift + log det(F F^T + shift I).
+        """
         inner = 2.0 * float(np.sum(np.log(self._factor[0].diagonal())))
         return inner + (self.size - len(self.F)) * float(np.log(self.shift))
 
     def sample(self, rng: Any, q: int) -> np.ndarray:
-        """Draw q samples from the normal distribution N(0, P), as columns of an (n, q) array."""
+        """Draw samples from the normal distribution N(0, P).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of random numbers.
+        q : int
+            Number of samples.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The samples, one per column.
+        """
         coefficients = rng.standard_normal((len(self.F), q))
         return self._minus(np.sqrt(self.shift) * rng.standard_normal((self.size, q)), -coefficients)
 

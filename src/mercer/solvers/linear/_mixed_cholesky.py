@@ -42,6 +42,9 @@ _MAX_JITTER = 1e-2  # if more jitter, relative to |A|, is needed, A is considere
 class MixedCholesky:
     """Cholesky factorisation of K + diag(shift) in float32, corrected by CG in float64.
 
+    Prefer it to `Cholesky` if 8 n^2 bytes do not fit the memory but 4 n^2 bytes do, and to
+    `ConjugateGradient` if the shift is so small that the latter would need many steps.
+
     The float32 factor preconditions conjugate gradients.  It takes 4 n^2 bytes, and is computed
     from tiles of K that are evaluated in float64.  With a TiledGram, the solver needs half the
     memory of `Cholesky`; with a DenseGram it needs more memory, but products with K are cheaper.
@@ -62,9 +65,18 @@ class MixedCholesky:
     max_iter : int, default=100
         Maximum number of CG steps.  Each step is a product with K; one more product is needed at
         the end for the residual.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget for the float32 matrix and, for `logdet` and `inverse_diagonal`, for a float64
         factor; None for half of the memory of the computer.
+
+    See Also
+    --------
+    Cholesky : A float64 factor.
+    ConjugateGradient : A low-rank preconditioner, which needs less memory.
+
+    References
+    ----------
+    Higham and Mary, "Mixed precision algorithms in numerical linear algebra", Acta Numerica, 2022.
 
     Examples
     --------
@@ -88,12 +100,38 @@ class MixedCholesky:
         check_stopping_criteria(self)
 
     def workspace(self, n: int) -> int:
-        """Return the memory in bytes that the solver needs in addition to K."""
+        """Return the memory that the solver needs in addition to K.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        int
+            Number of bytes, mainly those of the float32 factor.
+        """
         return 4 * n * n + 80 * n
 
     @staticmethod
     def cost(n: int, read: Cost, columns: int = 1) -> Cost:
-        """Return the predicted cost for n points, if one pass over K costs `read`."""
+        """Predict the cost of factorising and solving.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        read : Cost
+            Cost of one pass over K.
+        columns : int, default=1
+            Number of right-hand sides.
+
+        Returns
+        -------
+        Cost
+            The expected work.
+        """
         float32_read = Cost(read=4.0 * n * n)
         step = read + 2.0 * float32_read + Cost(products=3.0 * n * n * (columns - 1))
         return Cost(factors=n**3 / 6.0, written=4.0 * n * n) + read + _EXPECTED_STEPS * step
@@ -101,7 +139,20 @@ class MixedCholesky:
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Factorise K + diag(shift) in float32; the shift may be 0.
 
-        The parameters are those of `ConjugateGradient.factorize`.
+        Parameters
+        ----------
+        gram : GramOperator of shape (n, n)
+            The symmetric matrix K.
+        shift : float or ndarray of shape (n,), default=0.0
+            Non-negative numbers that are added to the diagonal of K.
+        overwrite : bool, default=False
+            Ignored; `gram` is not changed, but `solve` uses it later.
+
+        Returns
+        -------
+        Factor
+            The preconditioner; `solve` iterates in float64.  Log determinants and diagonals of the
+            inverse need a float64 factor, which is computed on demand.
 
         Raises
         ------

@@ -80,7 +80,10 @@ def conjugate_gradients(
     patient: bool = True,
     log: ProgressCallback | None = None,
 ) -> CGResult:
-    """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
+    """Solve A a = y by preconditioned conjugate gradients, for several right-hand sides at once.
+
+    A is symmetric and positive definite, and only its products are needed.  The iteration stops
+    when |y - A a| <= tol |y| for the true residual, or as far as rounding allows.
 
     Rounding limits the accuracy if the true residual is no longer halved, although the residual of
     the recurrence has reached the tolerance, or although the true residual is below
@@ -106,17 +109,27 @@ def conjugate_gradients(
     patient : bool, default=True
         If False, give up after 10 or more steps if, at the rate of convergence so far, more than
         1.5 `max_iter` steps would be needed.
-    log : callable, optional
+    log : callable or None, default=None
         Called with a line of text that describes the progress.
 
     Returns
     -------
     found : CGResult
+        Named tuple of the solution `a` and the true residual `gap`, both of shape (n, q), the
+        number of steps `n_iter`, and whether it `converged`.
 
     Raises
     ------
     NotPositiveDefiniteError
         If p . A p <= 0 for a search direction p.
+
+    References
+    ----------
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", Journal of
+    Research of the National Bureau of Standards, 1952.
+
+    Golub and Ye, "Inexact preconditioned conjugate gradient method with inner-outer iteration",
+    SIAM Journal on Scientific Computing, 1999, for the formula that tolerates rounding in P^-1.
 
     Examples
     --------

@@ -61,11 +61,15 @@ def empty_array() -> np.ndarray:
 class OnlineLearner(ABC):
     """Base class of online learners, which learn functions f_c = sum_s A_sc k(x_s, .) + b_c.
 
+    A learner updates the functions after each point.  The result depends on the order of the
+    points.  Call `learn` for each new set of points, or `Schedule.run` for several passes over the
+    same points.
+
     Attributes
     ----------
     n_functions : int
         Number q of functions, one per column of the targets.
-    intercept : bool
+    intercept : bool, default=True
         Whether to learn the intercepts b_c.
     support : ndarray of int, shape (m,)
         Indices of the support points x_s in the kernel matrix that is passed to `learn`.
@@ -75,8 +79,15 @@ class OnlineLearner(ABC):
         Intercepts.
     seen : ndarray of shape (q,)
         Number of points from which each function has learned.
-    max_memory : int, str or None
-        Memory budget for the model and one block of points.
+    max_memory : int, str or None, default=None
+        Memory budget for the model and one block of points; None for half of the memory of the
+        computer.
+
+    See Also
+    --------
+    Perceptron : Classification.
+    Norma : Regression by stochastic gradient descent.
+    RecursiveLeastSquares : Regularised least squares.
 
     Examples
     --------
@@ -125,8 +136,8 @@ class OnlineLearner(ABC):
             Targets of these points, in the same order.
         weights : ndarray of shape (len(order),)
             Weights of these points, in the same order.
-        active : ndarray of bool, shape (q,), optional
-            The functions to update, all by default.
+        active : ndarray of bool of shape (q,) or None, default=None
+            The functions to update; None means all.
 
         Returns
         -------
@@ -150,7 +161,15 @@ class OnlineLearner(ABC):
         """Learn from the points of a block, and add to its losses and mistakes."""
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients of the support points, and the intercepts."""
+        """Return the coefficients of the support points, and the intercepts.
+
+        Returns
+        -------
+        A : ndarray of shape (m, q)
+            Coefficients of the m support points.
+        b : ndarray of shape (q,)
+            Intercepts.
+        """
         return self.A, self.b
 
     @property
@@ -160,9 +179,14 @@ class OnlineLearner(ABC):
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the memory that learning from the next block needs, in bytes.
+        """Return the memory that learning from the next block needs.
 
         If the number of support points is limited by a budget, this is the maximum for any block.
+
+        Returns
+        -------
+        int
+            Number of bytes.
         """
 
     @property
@@ -270,7 +294,28 @@ class Schedule:
         weights: np.ndarray,
         log: ProgressCallback | None = None,
     ) -> tuple[Report, np.ndarray]:
-        """Run the passes, and return the report and the number of mistakes in each pass."""
+        """Run the passes until all functions stop learning.
+
+        Parameters
+        ----------
+        learner : OnlineLearner
+            The learner, which is updated.
+        K : GramOperator of shape (n, n)
+            The kernel matrix of all points.
+        Y : ndarray of shape (n, q)
+            Targets.
+        weights : ndarray of shape (n,)
+            Weights of the points.
+        log : callable or None, default=None
+            Called with a progress message after each pass.
+
+        Returns
+        -------
+        report : Report
+            Status, number of passes and certificate of the learner.
+        mistakes : ndarray of shape (n_passes,)
+            Number of mistakes, or other changes of the functions, in each pass.
+        """
         watch, n = Stopwatch(), len(Y)
         rng = seeded_generator(self.random_state)
         order = np.arange(n)

@@ -51,6 +51,11 @@ class _Functions(NamedTuple):
 class Perceptron(OnlineLearner):
     """Kernel perceptrons, one for each column of targets (+1 or -1), with common support points.
 
+    A misclassified point x with target y changes f by y k(x, .), and b by y.  If the classes are
+    separable with margin rho by a function of norm 1, and k(x, x) <= R^2, at most (R / rho)^2
+    mistakes occur in any number of passes without an intercept.  The number of support points grows
+    with the number of mistakes; use `BudgetPerceptron` to limit it.
+
     If `average` is True, the result is the average of the T functions f obtained after each of T
     points (Freund and Schapire 1999, Collins 2002).  A correction v made after t points has weight
     1 - t / T in this average.  The averaged coefficients are therefore A - U / T, where A is the
@@ -58,10 +63,37 @@ class Perceptron(OnlineLearner):
 
     Parameters
     ----------
-    n_functions, intercept
-        As in `OnlineLearner`.
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool, default=True
+        Whether to learn the intercepts b_c.
+    support, A, b, seen : ndarray
+        State of the learner, see `OnlineLearner`; the constructor sets it, and `learn` updates it.
+    max_memory : int, str or None, default=None
+        Memory budget for the model and one block of points; None for half of the memory of the
+        computer.
     average : bool, default=False
-        Whether `solution` returns averaged coefficients.
+        Whether `solution` returns averaged coefficients, which usually generalise better if the
+        classes overlap.
+    U, ub : ndarray
+        State of the average: the sums of the corrections of A and b, each multiplied by the number
+        of points before it.
+
+    See Also
+    --------
+    BudgetPerceptron : A limited number of support points.
+    Schedule : Several passes over the points.
+
+    References
+    ----------
+    Rosenblatt, "The perceptron: a probabilistic model for information storage and organization in
+    the brain", Psychological Review, 1958.
+
+    Aizerman, Braverman and Rozonoer, "Theoretical foundations of the potential function method in
+    pattern recognition learning", Automation and Remote Control, 1964.
+
+    Freund and Schapire, "Large margin classification using the perceptron algorithm", Machine
+    Learning, 1999, for averaging.
 
     Examples
     --------
@@ -87,7 +119,13 @@ class Perceptron(OnlineLearner):
         self.U, self.ub = self.A.copy(), self.b.copy()
 
     def workspace(self) -> int:
-        """Return the memory of the next block in bytes: kernel values and coefficients."""
+        """Return the memory of the next block: kernel values and coefficients.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * (
             BLOCK_ROWS * (BLOCK_ROWS + SUPPORT_COLUMNS) + 8 * self.n_functions * self._max_support
         )
@@ -114,6 +152,13 @@ class Perceptron(OnlineLearner):
         """Return the coefficients of the support points and the intercepts.
 
         They are averaged over all points learned from if `average` is True.
+
+        Returns
+        -------
+        A : ndarray of shape (m, q)
+            Coefficients of the m support points.
+        b : ndarray of shape (q,)
+            Intercepts.
         """
         if not self.average:
             return self.A.copy(), self.b.copy()
@@ -138,10 +183,37 @@ class BudgetPerceptron(Perceptron):
 
     Parameters
     ----------
-    n_functions, intercept, average
-        As in `Perceptron`.
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool, default=True
+        Whether to learn the intercepts b_c.
+    support, A, b, seen : ndarray
+        State of the learner, see `OnlineLearner`; the constructor sets it, and `learn` updates it.
+    max_memory : int, str or None, default=None
+        Memory budget for the model and one block of points; None for half of the memory of the
+        computer.
+    average : bool, default=False
+        Whether `solution` returns averaged coefficients.
+    U, ub : ndarray
+        State of the average, as in `Perceptron`.
     budget : int, default=100
-        Maximum number of support points.
+        Maximum number of support points.  Increase it until "moved" in the certificate, the sum of
+        the changes of f by removals and projections, is small compared with the norm of f.
+    removed : int, default=0
+        State: the number of removed support points.
+    moved : float, default=0.0
+        State: the sum of the changes of f by removals and projections, in the RKHS norm.
+    K : ndarray
+        State: the kernel matrix of the support points.
+    jitter : float, default=0.0
+        State: the largest value that was added to the diagonal of K to invert it.
+
+    References
+    ----------
+    Crammer, Kandola and Singer, "Online classification on a budget", NIPS 2003.
+
+    Orabona, Keshet and Caputo, "Bounded kernel-based online learning", Journal of Machine Learning
+    Research, 2009.
 
     Examples
     --------
@@ -166,7 +238,13 @@ class BudgetPerceptron(Perceptron):
         self.K = np.zeros((0, 0))
 
     def workspace(self) -> int:
-        """Return the maximum memory of the model and the current block of points, in bytes."""
+        """Return the maximum memory of the model and the current block of points.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * (5 * (self.budget + 1) ** 2 + 2 * BLOCK_ROWS * (self.budget + BLOCK_ROWS))
 
     @property

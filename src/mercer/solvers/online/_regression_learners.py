@@ -65,14 +65,26 @@ class _Descent(NamedTuple):
 class Norma(OnlineLearner):
     """Stochastic gradient descent in the RKHS (NORMA), with one step per point.
 
+    It minimises the expectation of loss(f(x) + b, y) + alpha |f|^2 / 2.  Each point costs only
+    kernel values with the support points, so that it suits long streams, also if the target
+    function drifts.  For the squared loss, `RecursiveLeastSquares` is more accurate and needs no
+    step size, but each point costs O(m^2) operations for m support points.
+
     The coefficients a_s of old support points decay, so that these points can be removed with
     little effect.  If there are more than `budget` support points, the one with the smallest
     |a_s| sqrt(k(x_s, x_s)) is removed; this is the RKHS norm of the resulting change of f.
 
     Parameters
     ----------
-    n_functions, intercept
-        As in `OnlineLearner`.
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool, default=True
+        Whether to learn the intercepts b_c.
+    support, A, b, seen : ndarray
+        State of the learner, see `OnlineLearner`; the constructor sets it, and `learn` updates it.
+    max_memory : int, str or None, default=None
+        Memory budget for the model and one block of points; None for half of the memory of the
+        computer.
     loss : {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"
         Loss of a prediction p for a target y.  "squared_error" is (y - p)^2 / 2.  "huber" is the
         same for |y - p| <= epsilon, and linear for larger errors.  "epsilon_insensitive" is
@@ -80,11 +92,29 @@ class Norma(OnlineLearner):
     epsilon : float, default=0.1
         Threshold of the Huber and the epsilon-insensitive loss.
     eta : float, default=1.0
-        Initial step size; the t-th step has the size eta / sqrt(t).
+        Initial step size; the t-th step has the size eta / sqrt(t).  With the squared error, the
+        first steps overshoot if it exceeds about 1 / k(x, x).
     alpha : float, default=1e-4
-        Regularisation parameter.
+        Regularisation parameter.  A larger value gives a smoother f, and faster decay of old
+        points.
     budget : int or None, default=None
         Maximum number of support points; None means no limit.
+    removed : int, default=0
+        State: the number of removed support points.
+    moved : float, default=0.0
+        State: a bound on the sum of the changes of f by removals, in the RKHS norm.
+    diagonal : ndarray
+        State: k(x, x) of each support point.
+
+    See Also
+    --------
+    RecursiveLeastSquares : Regularised least squares, updated after each point.
+    Schedule : Several passes over the points.
+
+    References
+    ----------
+    Kivinen, Smola and Williamson, "Online learning with kernels", IEEE Transactions on Signal
+    Processing, 2004.
 
     Examples
     --------
@@ -114,7 +144,13 @@ class Norma(OnlineLearner):
         self.diagonal = np.zeros(0)
 
     def workspace(self) -> int:
-        """Return the memory of the next block in bytes: kernel values and coefficients."""
+        """Return the memory of the next block: kernel values and coefficients.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         return 8 * (2 * BLOCK_ROWS + 6 * self.n_functions) * (self._max_support + BLOCK_ROWS)
 
     @property
@@ -230,18 +266,42 @@ def _descend(
 class RecursiveLeastSquares(OnlineLearner):
     """Kernel recursive least squares: regularised least squares, updated after each point.
 
+    After each point, f minimises sum_t w_t (y_t - f(x_t))^2 + alpha |f|^2 over the span of the
+    support points.  A point becomes a support point only if it is nearly linearly independent of
+    the others in feature space, so that their number m stays small.  A point costs O(m^2)
+    operations.
+
     Parameters
     ----------
-    n_functions, intercept
-        As in `OnlineLearner`.
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool, default=True
+        Whether to learn the intercepts b_c.
+    support, A, b, seen : ndarray
+        State of the learner, see `OnlineLearner`; the constructor sets it, and `learn` updates it.
+    max_memory : int, str or None, default=None
+        Memory budget for the model and one block of points; None for half of the memory of the
+        computer.
     nu : float, default=1e-3
         A point becomes a support point if its squared distance from the span of the support points
         exceeds nu k(x, x).  Smaller values give more support points.
     alpha : float, default=1e-3
-        Ridge penalty.
+        Ridge penalty; choose it as for kernel ridge regression.
     budget : int or None, default=None
         Maximum number of support points; once it is reached, all new points are replaced by their
         projections.  None means no limit.
+    L, R, z : ndarray
+        State: the Cholesky factor of the kernel matrix of the support points, the triangular factor
+        of the least-squares problem, and its right-hand sides.
+
+    See Also
+    --------
+    Norma : Stochastic gradient descent, also for other losses.
+
+    References
+    ----------
+    Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Transactions on
+    Signal Processing, 2004.
 
     Examples
     --------
@@ -269,7 +329,13 @@ class RecursiveLeastSquares(OnlineLearner):
         self.L, self.R, self.z = np.zeros((0, 0)), np.zeros((0, 0)), self.A
 
     def workspace(self) -> int:
-        """Return the memory of the next block in bytes: triangular factors and kernel values."""
+        """Return the memory of the next block: triangular factors and kernel values.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         m = self._max_support
         return 8 * (6 * m**2 + 2 * BLOCK_ROWS * (m + BLOCK_ROWS))
 

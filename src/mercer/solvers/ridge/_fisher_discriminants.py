@@ -38,8 +38,10 @@ _MIN_ERROR = 1e-14
 class Discriminants:
     """Fisher discriminant directions, scaled to unit within-class variance.
 
-    A direction v in feature space is scaled to v^T (W + alpha) v / n = 1, where W is the
-    within-class scatter and alpha the ridge penalty.
+    The directions separate the classes best: they maximise v^T B v / v^T (W + alpha) v, where B is
+    the between-class scatter, W the within-class scatter and alpha the ridge penalty.  They follow
+    from a ridge regression on class indicators; use `Discriminants.of`.  A direction v in feature
+    space is scaled to v^T (W + alpha) v / n = 1.
 
     Attributes
     ----------
@@ -52,6 +54,13 @@ class Discriminants:
     ratios : ndarray of shape (q,)
         The Fisher criterion v^T B v / v^T (W + alpha) v of each direction, where B is the
         between-class scatter; in descending order.
+
+    References
+    ----------
+    Mika, Rätsch, Weston, Schölkopf and Müller, "Fisher discriminant analysis with kernels", IEEE
+    Workshop on Neural Networks for Signal Processing, 1999.
+
+    Hastie, Buja and Tibshirani, "Penalized discriminant analysis", The Annals of Statistics, 1995.
 
     Examples
     --------
@@ -83,6 +92,7 @@ class Discriminants:
         Returns
         -------
         Discriminants
+            The q = n_classes - 1 directions.
         """
         n_classes = residuals.shape[1]
         sizes = np.bincount(labels, weights, minlength=n_classes)
@@ -106,11 +116,23 @@ class Discriminants:
         return cls(mixing, means * signs, sizes / n, explained / unexplained)
 
     def decisions(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the linear decision functions: log p(class | z) = z G + g up to a constant.
+        """Return the linear decision functions, log p(class | z) = z G + g up to a constant.
 
         z is the row of scores of a point, its projections on the directions.  Each class is
-        modelled as a Gaussian with unit covariance around its mean.  For two classes, G and g have
-        one column, and z G + g is the log-odds of the second class.
+        modelled as a Gaussian with unit covariance around its mean.
+
+        Parameters
+        ----------
+        priors : ndarray of shape (n_classes,)
+            Prior probabilities of the classes.
+
+        Returns
+        -------
+        G : ndarray of shape (q, n_classes), or (q, 1) for two classes
+            Coefficients of the scores.  For two classes, z G + g is the log-odds of the second
+            class.
+        g : ndarray of shape (n_classes,), or (1,) for two classes
+            Constants.
         """
         return self._decisions(priors, self.means, self.means)
 
@@ -133,6 +155,13 @@ class Discriminants:
             The class of each point, from 0 to n_classes - 1.
         weights : ndarray of shape (n,)
             Sample weights.
+
+        Returns
+        -------
+        G : ndarray of shape (q, n_classes), or (q, 1) for two classes
+            Coefficients of the scores, as in `decisions`.
+        g : ndarray of shape (n_classes,), or (1,) for two classes
+            Constants.
         """
         q, n_classes = self.mixing.shape[1], len(self.means)
         Z = -errors @ self.mixing + (self.mixing - self.shares @ self.mixing)[labels]

@@ -62,7 +62,11 @@ Result = TypeVar("Result")
 
 @entry_point
 class RidgePath(ABC):
-    """Base class: solutions of kernel ridge regression for a path of alphas.
+    """Base class of solutions of kernel ridge regression for a path of alphas.
+
+    One decomposition serves all alphas, and gives leave-one-out errors and GCV scores in closed
+    form.  Use a path to choose alpha: compute `gcv` or `leave_one_out` for a grid of alphas, and
+    solve for the best.
 
     Attributes
     ----------
@@ -70,6 +74,19 @@ class RidgePath(ABC):
         The points of the kernel expansion of f: all training points, or landmarks.
     report : Report
         Report on the most recent solution.
+
+    See Also
+    --------
+    ExactPath : All points.
+    NystroemPath : Landmarks, for many points.
+
+    References
+    ----------
+    Saunders, Gammerman and Vovk, "Ridge regression learning algorithm in dual variables", ICML
+    1998.
+
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics, 1979.
 
     Examples
     --------
@@ -85,12 +102,35 @@ class RidgePath(ABC):
 
     @abstractmethod
     def usable(self, alphas: np.ndarray) -> np.ndarray:
-        """Return, for each alpha, whether it is large enough to be above rounding errors."""
+        """Return, for each alpha, whether it is large enough to be above rounding errors.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+            The ridge penalties.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_alphas,)
+            False if a solution for this alpha would be determined by rounding errors.
+        """
 
     def solve(self, alpha: float, *, warn: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients of `points` and the intercepts, for one alpha.
+        """Return the coefficients and the intercepts for one alpha; this also sets `report`.
 
-        This also sets `report`.  If `warn` is True, an inaccurate solution causes a warning.
+        Parameters
+        ----------
+        alpha : float
+            The ridge penalty.
+        warn : bool, default=True
+            Whether an inaccurate solution causes a warning.
+
+        Returns
+        -------
+        A : ndarray of shape (m, q)
+            Coefficients of the m points `points`.
+        b : ndarray of shape (q,)
+            Intercepts; 0 if none are fitted.
         """
         solution = self._solve(alpha)
         if warn and self.report.status is Status.INACCURATE:
@@ -102,7 +142,21 @@ class RidgePath(ABC):
     ) -> tuple[np.ndarray, np.ndarray, Report]:
         """Solve with a separate alpha for each target.
 
-        Returns the coefficients, the intercepts, and the report of the least accurate solution.
+        Parameters
+        ----------
+        alphas : ndarray of shape (q,)
+            The ridge penalty of each target.
+        warn : bool, default=True
+            Whether an inaccurate solution causes a warning.
+
+        Returns
+        -------
+        A : ndarray of shape (m, q)
+            Coefficients of the m points `points`.
+        b : ndarray of shape (q,)
+            Intercepts.
+        report : Report
+            Report of the least accurate solution.
         """
         return solve_per_target(alphas, lambda alpha: (*self.solve(alpha, warn=warn), self.report))
 
@@ -112,19 +166,43 @@ class RidgePath(ABC):
 
     @abstractmethod
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the leave-one-out errors for each alpha, an array of shape (n, q).
+        """Compute the leave-one-out errors in closed form, without fitting n models.
 
         The error of point i is y_i - f(x_i) - b, with f and b fitted without that point.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+            The ridge penalties.
+
+        Yields
+        ------
+        ndarray of shape (n, q)
+            The errors for the next alpha.
         """
 
     @abstractmethod
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the GCV scores, estimates of the mean squared error, shape (n_alphas, q)."""
+        """Return the scores of generalised cross-validation, estimates of the mean squared error.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+            The ridge penalties.
+
+        Returns
+        -------
+        ndarray of shape (n_alphas, q)
+            The scores; choose the alpha with the smallest one.
+        """
 
 
 @entry_point
 class ExactPath(RidgePath):
     """Exact kernel ridge regression on all n points for a path of alphas, from K = Q T Q^T.
+
+    The tridiagonal decomposition takes O(n^3) operations and 16 n^2 bytes; each alpha then takes
+    O(n^2) operations.  Prefer `NystroemPath` if that is too much.
 
     Parameters
     ----------
@@ -132,10 +210,23 @@ class ExactPath(RidgePath):
         The kernel matrix; its array is overwritten.
     Y : ndarray of shape (n, q)
         Targets.
-    weights : ndarray of shape (n,), optional
-        Positive weights of the squared errors.
+    weights : ndarray of shape (n,) or None, default=None
+        Positive weights of the squared errors; None means 1.
     intercept : bool
         Whether to fit an intercept b.
+
+    See Also
+    --------
+    Tridiagonal : The decomposition.
+    ExactRidge : Solve for one alpha, with any linear solver.
+
+    References
+    ----------
+    Saunders, Gammerman and Vovk, "Ridge regression learning algorithm in dual variables", ICML
+    1998.
+
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics, 1979.
 
     Examples
     --------
@@ -271,22 +362,38 @@ class _ErrorsFromFeatures(NamedTuple):
 class NystroemPath(RidgePath):
     """Ridge regression on landmarks for a path of alphas, from one pass over the points.
 
+    It takes O(n m^2) operations for m landmarks, and O(m^2) memory.  X may be larger than the
+    memory.
+
     Parameters
     ----------
     phi : NystroemMap
         The features of the landmarks.
     X : points or Blocks
+        The n training points.
     Y : ndarray of shape (n, q)
         Targets.
-    weights : ndarray of shape (n,), optional
-        Weights of the squared errors.
+    weights : ndarray of shape (n,) or None, default=None
+        Weights of the squared errors; None means 1.
     intercept : bool
         Whether to fit an intercept b.
     max_memory : int, str or None, default=None
         Memory budget.  If the features of points in memory fit into a quarter of it, they are
         stored; otherwise the leave-one-out errors need a second pass that computes them again.
-    log : callable, optional
+    log : callable or None, default=None
         Called with a progress message after each block of points.
+
+    See Also
+    --------
+    LandmarkRidge : Choose the landmarks and solve for given alphas.
+    ExactPath : All points instead of landmarks.
+
+    References
+    ----------
+    Rudi, Camoriano and Rosasco, "Less is more: Nyström computational regularization", NIPS 2015.
+
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics, 1979.
 
     Examples
     --------
@@ -367,7 +474,18 @@ class NystroemPath(RidgePath):
         return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
 
     def objective(self, alpha: float) -> np.ndarray:
-        """Return the minimum of the objective J for each target."""
+        """Return the minimum of the objective J(f, b) for each target.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge penalty.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2 at the minimum.
+        """
         return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
 
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
@@ -388,7 +506,18 @@ class NystroemPath(RidgePath):
         return self.objective(alpha) - alpha * norms.sum(axis=0)
 
     def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""
+        """Return the weighted mean squared leave-one-out errors.
+
+        Parameters
+        ----------
+        alphas : ndarray of shape (n_alphas,)
+            The ridge penalties.
+
+        Returns
+        -------
+        ndarray of shape (n_alphas, q)
+            The mean squared errors of each target.
+        """
         total = self._reduce(_squared_errors, add, self._errors(alphas), True)
         return np.asarray(total / self._weight)
 
@@ -400,7 +529,13 @@ class NystroemPath(RidgePath):
         yield from map(np.ascontiguousarray, errors.transpose(1, 0, 2))
 
     def without_data(self) -> Self:
-        """Discard the data, and return self; solutions and variances remain available."""
+        """Discard the data, and return self; solutions and variances remain available.
+
+        Returns
+        -------
+        NystroemPath
+            This object, without points and targets.
+        """
         self._kept, self.X = None, None
         if (kernel := unwrap(self.phi.kernel)) is not self.phi.kernel:
             self.phi = replace(self.phi, kernel=kernel)
@@ -420,6 +555,18 @@ class NystroemPath(RidgePath):
 
         It is alpha phi^T (F^T W F + alpha)^-1 phi for the features phi of a point, plus a term for
         the intercept.
+
+        Parameters
+        ----------
+        F : ndarray of shape (r, m)
+            Features of r points.
+        alpha : float
+            The ridge penalty.
+
+        Returns
+        -------
+        ndarray of shape (r,)
+            The variances.
         """
         Z = (F - self._mean[: len(self.phi)]) @ self._V
         return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))

@@ -60,30 +60,43 @@ class _RidgeProblem:
 class ExactRidge(_RidgeProblem):
     """Kernel ridge regression on all points, with one factorisation for each distinct alpha.
 
+    It minimises sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2 over all f in the RKHS, and computes
+    leave-one-out errors and the predictive variances of the corresponding Gaussian process.  Prefer
+    `ExactPath` to compare many alphas, and `LandmarkRidge` for many points.
+
     Parameters
     ----------
     kernel : Kernel
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
+        The n training points.
     Y : ndarray of shape (n, q)
         Targets.
     weights : ndarray of shape (n,) or None
-        Positive weights of the squared errors.
+        Positive weights of the squared errors; None means 1.
     alphas : ndarray of shape (q,)
-        The ridge penalty of each target.
+        The ridge penalty of each target.  A larger penalty gives a smoother f.
     intercept : bool
         Whether to fit an intercept b.
     solver : str or solver, default="auto"
-        Solver of the linear systems.
-    options : dict
+        Solver of the linear systems; see `choose`.
+    options : dict, default={}
         Parameters of a solver that is given by name.
     max_memory : int, str or None, default=None
-        Memory budget.
-    log : callable, optional
+        Memory budget; None for half of the memory of the computer.
+    log : callable or None, default=None
         Called with a progress message before and after each factorisation.
-    chosen : solver or None
+    chosen : solver or None, default=None
         The solver that was used; set by `solve`.
-    report : Report or None
-        Set by `solve`.
+    report : Report or None, default=None
+        Report of the least accurate solution; set by `solve`.
+
+    References
+    ----------
+    Saunders, Gammerman and Vovk, "Ridge regression learning algorithm in dual variables", ICML
+    1998.
+
+    Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006, chapter 2.
 
     Examples
     --------
@@ -110,9 +123,20 @@ class ExactRidge(_RidgeProblem):
         return {**self.__dict__, "_kept": {}, "log": None}
 
     def solve(self, workers: Blocks | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients, shape (n, q), and the intercepts, shape (q,).
+        """Return the coefficients and the intercepts.
 
-        If K is not stored, the workers of the blocks `workers` compute the products with it.
+        Parameters
+        ----------
+        workers : Blocks or None, default=None
+            If K is not stored, the workers of these blocks compute the products with it; None means
+            this process.
+
+        Returns
+        -------
+        A : ndarray of shape (n, q)
+            Coefficients, f_c = sum_i A_ic k(x_i, .).
+        b : ndarray of shape (q,)
+            Intercepts; 0 if none are fitted.
         """
         A, b, reports = np.empty(self.Y.shape), np.empty(len(self.alphas)), []
         for solution in self._solutions(workers=workers):
@@ -124,9 +148,14 @@ class ExactRidge(_RidgeProblem):
         return A, b
 
     def leave_one_out(self) -> np.ndarray:
-        """Return the leave-one-out errors, of shape (n, q).
+        """Return the leave-one-out errors, in closed form.
 
         The error of point i is y_i - f(x_i) - b, with f and b fitted without that point.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The errors.
         """
         if len(self.Y) - self.intercept < 1:
             raise ValueError(
@@ -142,12 +171,33 @@ class ExactRidge(_RidgeProblem):
         """Return columns of the matrix P that maps targets to dual coefficients, a = P y.
 
         All targets must have the same alpha.
+
+        Parameters
+        ----------
+        columns : ndarray of int of shape (c,) or None, default=None
+            Indices of the columns; None means all n.
+
+        Returns
+        -------
+        ndarray of shape (n, c)
+            The columns of P.
         """
         (solution,) = self._solutions(keep=True)
         return solution.system.inverse(columns)
 
     def variance(self, Z: Points) -> np.ndarray:
-        """Return the predictive variance at each point of Z, of shape (len(Z), q)."""
+        """Return the predictive variance at new points.
+
+        Parameters
+        ----------
+        Z : points
+            The new points, r of them.
+
+        Returns
+        -------
+        ndarray of shape (r, q)
+            The variance of f, without noise, for each target.
+        """
         variance = np.empty((length(Z), len(self.alphas)))
         variance[:] = self.kernel.diag(Z)[:, None]
         # Use a small part of the memory budget, because the solve needs memory too.
@@ -300,27 +350,53 @@ class _AlphaSolution(NamedTuple):
 class LandmarkRidge(_RidgeProblem):
     """Kernel ridge regression with f in the span of k(s, .) for landmarks s.
 
+    With m landmarks, the cost is linear in the number of points, and X may be larger than the
+    memory.  The result is the exact minimiser within the span, and approaches that of `ExactRidge`
+    as m grows.
+
     Parameters
     ----------
-    kernel, X, Y, weights, alphas, intercept
-        As in `ExactRidge`.  X may also be `Blocks`, unless `iterative` is True.
-    landmarks : Landmarks
-        How to choose the landmarks.
+    kernel : Kernel
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
+    X : points or Blocks
+        The n training points; Blocks only if `iterative` is False.
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Non-negative weights of the squared errors; None means 1.
+    alphas : ndarray of shape (q,)
+        The positive ridge penalty of each target.
+    intercept : bool
+        Whether to fit an intercept b.
+    landmarks : Landmarks, default=Landmarks()
+        How many landmarks to choose, and how.
     iterative : bool, default=False
         Whether to solve by sketched conjugate gradients (`Krill`), which is faster for many
         landmarks, instead of a direct method on the features of all points.
     max_memory : int, str or None, default=None
-        Memory budget.
-    log : callable, optional
+        Memory budget; None for half of the memory of the computer.
+    log : callable or None, default=None
         Called with progress messages.
-    chosen : str
-        Name of the method.
-    report : Report or None
-        Set by `solve`.
-    points : points or None
+    chosen : str, default="nystroem"
+        Name of the method; set by `solve`.
+    report : Report or None, default=None
+        Report of the least accurate solution; set by `solve`.
+    points : points or None, default=None
         The landmarks; set by `solve`.
-    among : points, optional
-        The points from which landmarks are chosen, by default X.  Must be given if X is `Blocks`.
+    among : points or None, default=None
+        The points from which landmarks are chosen; None means X.  Must be given if X is `Blocks`.
+
+    See Also
+    --------
+    ExactRidge : All points instead of landmarks.
+    NystroemPath : The same problem for many alphas.
+    Krill : The iterative solver.
+
+    References
+    ----------
+    Rudi, Camoriano and Rosasco, "Less is more: Nyström computational regularization", NIPS 2015.
+
+    Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006, chapter 8.
 
     Examples
     --------
@@ -353,7 +429,10 @@ class LandmarkRidge(_RidgeProblem):
     def path(self) -> NystroemPath:
         """Choose the landmarks, make one pass over the points, and return the path of solutions.
 
-        The returned object solves for any alpha without another pass.
+        Returns
+        -------
+        NystroemPath
+            Solves for any alpha without another pass.
         """
         n = length(self.X)
         self.landmarks.require(n)
@@ -369,7 +448,15 @@ class LandmarkRidge(_RidgeProblem):
         return NystroemPath(phi, *data, intercept=self.intercept, **options)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients of the landmarks, shape (m, q), and intercepts, shape (q,)."""
+        """Return the coefficients of the landmarks and the intercepts.
+
+        Returns
+        -------
+        A : ndarray of shape (m, q)
+            Coefficients, f_c = sum_s A_sc k(s, .).
+        b : ndarray of shape (q,)
+            Intercepts; 0 if none are fitted.
+        """
         if np.any(self.alphas <= 0):
             raise ValueError(
                 f"a fit on landmarks needs alpha > 0, got {self.alphas.min():g}; without a ridge "
@@ -384,9 +471,19 @@ class LandmarkRidge(_RidgeProblem):
         return A, b
 
     def variance(self, Z: Points) -> np.ndarray:
-        """Return the predictive variance at each point of Z, of shape (len(Z), q).
+        """Return the predictive variance at new points.
 
         The part of k(z, z) that the landmarks do not explain counts fully as variance.
+
+        Parameters
+        ----------
+        Z : points
+            The new points, r of them.
+
+        Returns
+        -------
+        ndarray of shape (r, q)
+            The variance of f, without noise, for each target.
         """
         path = self._path
         if path is None:

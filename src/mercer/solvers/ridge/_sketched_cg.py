@@ -61,6 +61,9 @@ _SUM_GROUPS = 8  # partial sums; a fixed number makes results independent of the
 class Krill:
     """Ridge regression on many landmarks by sketched conjugate gradients (KRILL), in O(m^2) memory.
 
+    Prefer it to a direct method (`NystroemPath`) for more than a few thousand landmarks, and to
+    `ConjugateGradient` if a solution in the span of landmarks is accurate enough.
+
     With m landmarks, the solver takes O(m^3) operations and typically some tens of passes over
     K_nS, the (n, m) kernel matrix between points and landmarks; a direct method takes O(n m^2)
     operations.  All targets are solved in the same passes.
@@ -71,8 +74,8 @@ class Krill:
 
     Parameters
     ----------
-    rank : int, optional
-        Number of landmarks; by default 1000, or all points if there are fewer.
+    rank : int or None, default=None
+        Number of landmarks; None means 1000, or all points if there are fewer.
     landmarks : str or points, default="auto"
         How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
     tol : float, default=1e-10
@@ -84,6 +87,19 @@ class Krill:
         Seed for the landmarks and the random sign matrix; None means 0.
     max_memory : int, str or None, default=None
         Memory budget; None means half of the installed memory.
+
+    See Also
+    --------
+    LandmarkRidge : Ridge regression with landmarks and an intercept.
+    NystroemPath : A direct method, for many alphas.
+
+    References
+    ----------
+    Díaz, Epperly, Frangella, Tropp and Webber, "Robust, randomized preconditioning for kernel ridge
+    regression", arXiv:2304.12465.
+
+    Rudi, Carratino and Rosasco, "FALKON: an optimal large scale kernel method", NIPS 2017, for
+    another preconditioner of the same system.
 
     Examples
     --------
@@ -108,7 +124,18 @@ class Krill:
         _ = self._landmark_choice  # raises if the method for choosing landmarks is unknown
 
     def workspace(self, n: int) -> int:
-        """Return the memory needed for n points, in bytes."""
+        """Return the memory that the solver needs.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         m = self._landmark_choice.count(n)
         rows = min(n, _SKETCH_ROWS_PER_LANDMARK * m)
         return 8 * (rows * m + 4 * m * m) + 2**27
@@ -131,15 +158,16 @@ class Krill:
         kernel : Kernel
             A kernel whose parameters are all numbers, not strings such as "median".
         X : points
+            The n training points.
         Y : ndarray of shape (n,) or (n, q)
             Targets.
         shift : float
             The ridge penalty, positive.
-        weights : ndarray of shape (n,), optional
-            Non-negative weights of the squared errors.
-        n_threads : int, optional
-            Number of threads, by default all processors.  The result does not depend on it.
-        log : callable, optional
+        weights : ndarray of shape (n,) or None, default=None
+            Non-negative weights of the squared errors; None means 1.
+        n_threads : int or None, default=None
+            Number of threads; None means all processors.  The result does not depend on it.
+        log : callable or None, default=None
             Called with progress messages.
 
         Returns
@@ -149,6 +177,7 @@ class Krill:
         w : ndarray of shape (m,) or (m, q)
             The coefficients, f(x) = sum_s w_s k(s, x).
         report : Report
+            Status, passes, relative residual, and a bound on the distance from the exact minimiser.
         """
         watch = Stopwatch()
         kernel, X = as_index_kernel(kernel, X)

@@ -34,7 +34,10 @@ _SWEEP_ROWS = 256  # rows of Q per parallel task; with up to 30 shifts they fit 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """The decomposition K = Q T Q^T of a symmetric K; create it with `Tridiagonal.of(gram)`.
+    """Tridiagonal decomposition K = Q T Q^T, which solves (K + m I) a = y for many shifts m.
+
+    It takes fewer operations than an eigendecomposition.  After it, each shift costs O(n)
+    operations in addition to products with Q.  Create it with `Tridiagonal.of(gram)`.
 
     Attributes
     ----------
@@ -44,6 +47,18 @@ class Tridiagonal:
         The diagonal of T.
     off_diagonal : ndarray of shape (n - 1,)
         The entries of T next to its diagonal.  For n = 1 it has one entry, which is not used.
+
+    See Also
+    --------
+    ExactPath : Ridge regression for many penalties.
+    Cholesky : Solve for one shift.
+
+    References
+    ----------
+    Golub and Van Loan, "Matrix computations", 4th edition, Johns Hopkins University Press, 2013,
+    section 8.3.
+
+    Eldén, "Algorithms for the regularization of ill-conditioned least squares problems", BIT, 1977.
 
     Examples
     --------
@@ -67,8 +82,18 @@ class Tridiagonal:
     def of(cls, gram: GramOperator, *, overwrite: bool = False) -> Self:
         """Decompose a symmetric Gram operator.
 
-        If `overwrite` is True, the array of `gram` is overwritten.  A second array of the same
-        size is needed during the computation in any case.
+        Parameters
+        ----------
+        gram : GramOperator of shape (n, n)
+            The symmetric matrix K.
+        overwrite : bool, default=False
+            Whether the array of `gram` may be overwritten.  A second array of the same size is
+            needed during the computation in any case.
+
+        Returns
+        -------
+        Tridiagonal
+            The decomposition.
         """
         K = gram_to_array(gram, overwrite).astype(float, copy=False)
         n = len(K)
@@ -100,30 +125,89 @@ class Tridiagonal:
         return np.asarray(eigvalsh_tridiagonal(self.diagonal, self.off_diagonal[: len(self) - 1]))
 
     def usable(self, shifts: Shifts) -> np.ndarray:
-        """Return, for each shift m, whether K + m I is numerically positive definite."""
+        """Return, for each shift m, whether K + m I is numerically positive definite.
+
+        Parameters
+        ----------
+        shifts : sequence of float
+            The shifts m.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_shifts,)
+            False if the smallest eigenvalue of K + m I may be a rounding error.
+        """
         lowest, highest = self.eigenvalues[0], np.abs(self.eigenvalues).max()
         floor = len(self) * np.finfo(float).eps * highest
         return np.array([lowest + m > floor for m in shifts])
 
     def logdet(self, shifts: Shifts) -> np.ndarray:
-        """Return log det (K + m I) for each shift m."""
+        """Return log det (K + m I) for each shift m.
+
+        Parameters
+        ----------
+        shifts : sequence of float
+            The shifts m.
+
+        Returns
+        -------
+        ndarray of shape (n_shifts,)
+            The log determinants.
+        """
         return np.array([np.log(self._factor(m)[0]).sum() for m in shifts])
 
     def inverse_trace(self, shifts: Shifts) -> np.ndarray:
-        """Return tr (K + m I)^-1 for each shift m."""
+        """Return tr (K + m I)^-1 for each shift m.
+
+        Parameters
+        ----------
+        shifts : sequence of float
+            The shifts m.
+
+        Returns
+        -------
+        ndarray of shape (n_shifts,)
+            The traces.
+        """
         return np.array([np.sum(1.0 / (self.eigenvalues + m)) for m in shifts])
 
     # ------------------------------------------------------------------ vector results
 
     def solve(self, Y: np.ndarray, shifts: Shifts) -> np.ndarray:
-        """Return (K + m I)^-1 Y for each shift m, of shape (n_shifts, n, n_columns)."""
+        """Return (K + m I)^-1 Y for each shift m.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, q)
+            Right-hand sides.
+        shifts : sequence of float
+            The shifts m.
+
+        Returns
+        -------
+        ndarray of shape (n_shifts, n, q)
+            The solutions.
+        """
         C = self.Q.T @ Y
         parts = [lapack.dpttrs(*self._factor(m), C)[0] for m in shifts]
         flat = self.Q @ np.hstack(parts)
         return np.ascontiguousarray(flat.reshape(len(Y), len(parts), -1).transpose(1, 0, 2))
 
     def times(self, V: np.ndarray, shift: float) -> np.ndarray:
-        """Return (K + shift I) V."""
+        """Return (K + shift I) V.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, q)
+            The right-hand factor.
+        shift : float
+            The shift.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The product.
+        """
         U, off_diagonal = self.Q.T @ V, self.off_diagonal[: len(self) - 1, None]
         W = (self.diagonal + shift)[:, None] * U
         W[1:] += off_diagonal * U[:-1]
@@ -131,7 +215,20 @@ class Tridiagonal:
         return np.asarray(self.Q @ W)
 
     def inverse_diagonal(self, shifts: Shifts, n_threads: int | None = None) -> np.ndarray:
-        """Return the diagonal of (K + m I)^-1 for each shift m, of shape (n_shifts, n)."""
+        """Return the diagonal of (K + m I)^-1 for each shift m.
+
+        Parameters
+        ----------
+        shifts : sequence of float
+            The shifts m.
+        n_threads : int or None, default=None
+            Number of threads; None means all processors.  The result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_shifts, n)
+            The diagonals.
+        """
         n, factors = len(self), [self._factor(m) for m in shifts]
         D, L = (np.array(part) for part in zip(*factors, strict=True))
         out = np.zeros((len(D), n))

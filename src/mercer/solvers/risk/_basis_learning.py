@@ -54,15 +54,33 @@ class BasisLearningResult(NamedTuple):
 class LearnedVectors:
     """Learn the vectors of a reduced expansion by variable projection with L-BFGS.
 
+    It minimises the risk of f = sum_j b_j k(z_j, .) + c over the vectors z_j, with the optimal
+    weights for each choice of vectors.  The result needs far fewer vectors than a kernel expansion
+    on training points of the same accuracy, so that predictions are fast.  The problem is not
+    convex: the result is a local minimum that depends on the initial vectors.
+
     Parameters
     ----------
     max_iter : int, default=1000
         Maximum number of L-BFGS iterations.  Each takes slightly more than one evaluation of the
         objective.  With 0, the vectors keep their initial values and only the weights are fitted.
     tol : float, default=1e-3
-        Stop when the relative decrease of the objective in ten iterations is below `tol`.
+        Stop when the relative decrease of the objective in ten iterations is below `tol`.  Smaller
+        values take more iterations.
     learn_kernel : bool, default=False
         Whether to learn the free parameters of the kernel too, within their bounds.
+
+    See Also
+    --------
+    ReducedExpansionRisk : The problem.
+
+    References
+    ----------
+    Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems
+    whose variables separate", SIAM Journal on Numerical Analysis, 1973.
+
+    Liu and Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical
+    Programming, 1989.
 
     Examples
     --------
@@ -85,7 +103,23 @@ class LearnedVectors:
     def minimize(
         self, risk: ReducedExpansionRisk, Z: np.ndarray, log: ProgressCallback | None = None
     ) -> BasisLearningResult:
-        """Learn the vectors, starting from Z; the final objective is at most that of Z."""
+        """Learn the vectors, starting from Z; the final objective is at most that of Z.
+
+        Parameters
+        ----------
+        risk : ReducedExpansionRisk
+            The problem.
+        Z : ndarray of shape (m, d)
+            The initial vectors, such as the centres of k-means.
+        log : callable or None, default=None
+            Called with progress messages.
+
+        Returns
+        -------
+        BasisLearningResult
+            Named tuple of the fit, with vectors of shape (m, d) and weights of shape (m, q), the
+            objective after each iteration, and the report.
+        """
         watch, message = Stopwatch(), ""
         best = risk.fit_weights(Z)
         search = _VectorSearch(risk, best, self.tol, self.learn_kernel, log or (lambda text: None))

@@ -47,10 +47,16 @@ class LocalLoss(NamedTuple):
 
 
 class Loss(ABC):
-    """Base class of losses; calling one with predictions F and targets Y evaluates it.
+    """Base class of losses, which compare predictions F with targets Y.
 
-    F and Y have shape (n, q) for n points and q outputs.  The result is a `LocalLoss` with the
-    values, slopes and second derivatives.
+    Calling a loss with F and Y, both of shape (n, q) for n points and q outputs, evaluates it.  The
+    result is a `LocalLoss` with the `values` of shape (n,), the `slopes` of shape (n, q), and the
+    second derivatives.  All losses are convex in F.
+
+    See Also
+    --------
+    CustomLoss : A loss defined by the user.
+    RegularisedRisk : The problem that is minimised.
 
     Examples
     --------
@@ -68,7 +74,15 @@ class Loss(ABC):
 
 
 class Squared(Loss):
-    """Squared loss, |y - f|^2.
+    """Squared loss for regression, |y - f|^2.
+
+    The constant prediction that minimises it is the mean of y.  It is sensitive to outliers; see
+    `Huber`.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman, "The elements of statistical learning", 2nd edition, Springer,
+    2009, section 2.4.
 
     Examples
     --------
@@ -85,9 +99,14 @@ class Squared(Loss):
 
 
 class Poisson(Loss):
-    """Poisson loss, exp(f) - y f.
+    """Poisson loss for counts, exp(f) - y f.
 
     It is the negative log-likelihood of counts y with mean exp(f), up to a constant.
+
+    References
+    ----------
+    McCullagh and Nelder, "Generalized linear models", 2nd edition, Chapman and Hall, 1989, chapter
+    6.
 
     Examples
     --------
@@ -104,9 +123,15 @@ class Poisson(Loss):
 
 
 class SquaredHinge(Loss):
-    """Squared hinge loss, sum_c max(0, 1 - y_c f_c)^2 for y_c = +1 or -1.
+    """Squared hinge loss for classification, sum_c max(0, 1 - y_c f_c)^2 for y_c = +1 or -1.
 
-    Its slope is continuous, but its second derivative is not.
+    Several classes are trained one versus rest.  Its slope is continuous, but its second derivative
+    is not.  Points beyond the margin have no influence, as for an SVM, but no probabilities are
+    estimated.
+
+    References
+    ----------
+    Chapelle, "Training a support vector machine in the primal", Neural Computation, 2007.
 
     Examples
     --------
@@ -124,7 +149,14 @@ class SquaredHinge(Loss):
 
 
 class Logistic(Loss):
-    """Logistic loss, log(1 + exp(-y f)) for y = +1 or -1.
+    """Logistic loss for two classes, log(1 + exp(-y f)) for y = +1 or -1.
+
+    It is the negative log-likelihood if f is the log-odds of the class +1.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman, "The elements of statistical learning", 2nd edition, Springer,
+    2009, section 4.4.
 
     Examples
     --------
@@ -142,7 +174,15 @@ class Logistic(Loss):
 
 
 class Softmax(Loss):
-    """Multinomial log-loss, log sum_c exp f_c - <y, f> for one-hot y.
+    """Softmax loss for several classes, log sum_c exp f_c - <y, f> for one-hot y.
+
+    It is the negative log-likelihood of multinomial logistic regression.  It couples the outputs,
+    so that Newton steps need conjugate gradients.
+
+    References
+    ----------
+    Böhning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical
+    Mathematics, 1992.
 
     Examples
     --------
@@ -175,14 +215,25 @@ class PiecewiseQuadratic(Loss):
     such losses, because their slopes or second derivatives are discontinuous; `InteriorPoint`
     solves them as quadratic programs.
 
-    Attributes
+    Parameters
     ----------
-    above, below : ndarray of shape (1,) or (q,)
-        The absolute slopes for large positive and large negative r; positive.
-    epsilon : float
+    above, below : float or array of shape (q,)
+        The absolute slopes for large positive and large negative r; positive.  As attributes, they
+        are arrays of shape (1,) or (q,).
+    epsilon : float, default=0.0
         Half the width of the tube in which the loss is 0.
-    bend : float
+    bend : float, default=0.0
         Inverse of the second derivative of the quadratic pieces; 0 if there are none.
+
+    See Also
+    --------
+    Absolute, EpsilonInsensitive, Huber, Quantile
+    InteriorPoint : The solver for these losses.
+
+    References
+    ----------
+    Rockafellar and Wets, "Variational analysis", Springer, 1998, for piecewise linear-quadratic
+    functions.
 
     Examples
     --------
@@ -221,7 +272,19 @@ class Quantile(PiecewiseQuadratic):
     """Quantile (pinball) loss, q max(r, 0) + (1 - q) max(-r, 0) with r = y - f.
 
     The constant prediction that minimises it is the q-quantile of y.  If q is a list, there is one
-    output for each entry.
+    output for each entry.  Use it to predict intervals, such as the quantiles 0.05 and 0.95.
+
+    Parameters
+    ----------
+    q : float or sequence of float
+        The quantiles, between 0 and 1.
+
+    References
+    ----------
+    Koenker and Bassett, "Regression quantiles", Econometrica, 1978.
+
+    Takeuchi, Le, Sears and Smola, "Nonparametric quantile estimation", Journal of Machine Learning
+    Research, 2006.
 
     Examples
     --------
@@ -239,7 +302,19 @@ class Quantile(PiecewiseQuadratic):
 
 
 class Huber(PiecewiseQuadratic):
-    """Huber loss, r^2 for |r| <= epsilon and 2 epsilon |r| - epsilon^2 beyond, with r = y - f.
+    """Huber loss for regression with outliers: quadratic for small errors, linear for large ones.
+
+    It is r^2 for |r| <= epsilon, and 2 epsilon |r| - epsilon^2 beyond, with r = y - f.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error from which on the loss is linear, in units of y.  Choose about 1.3 times the
+        standard deviation of the noise without outliers.
+
+    References
+    ----------
+    Huber, "Robust estimation of a location parameter", The Annals of Mathematical Statistics, 1964.
 
     Examples
     --------
@@ -257,7 +332,13 @@ class Huber(PiecewiseQuadratic):
 
 
 class Absolute(PiecewiseQuadratic):
-    """Absolute loss, |y - f|.
+    """Absolute loss for regression with outliers, |y - f|.
+
+    The constant prediction that minimises it is the median of y.
+
+    References
+    ----------
+    Koenker and Bassett, "Regression quantiles", Econometrica, 1978.
 
     Examples
     --------
@@ -272,7 +353,18 @@ class Absolute(PiecewiseQuadratic):
 
 
 class EpsilonInsensitive(PiecewiseQuadratic):
-    """Epsilon-insensitive loss, max(|y - f| - epsilon, 0).
+    """Epsilon-insensitive loss of support vector regression, max(|y - f| - epsilon, 0).
+
+    Points with errors below epsilon have no influence, so that the solution is sparse.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the tube in which the loss is 0, in units of y.
+
+    References
+    ----------
+    Vapnik, "The nature of statistical learning theory", Springer, 1995.
 
     Examples
     --------
@@ -295,6 +387,11 @@ class CustomLoss(Loss):
     Each method is called once per output with two read-only arrays of shape (n,).  It returns an
     array of the same shape: the loss, its first derivative and its second derivative with respect
     to f.  Where the loss is not defined, its value may be inf or nan; the solver avoids such f.
+
+    Parameters
+    ----------
+    loss : object
+        The object with the three methods.  The loss must be convex in f.
 
     Examples
     --------
@@ -342,7 +439,20 @@ class CustomLoss(Loss):
         return LocalLoss(values, slopes, second, lambda V: second * V)
 
     def check(self, Y: np.ndarray) -> None:
-        """Raise ValueError if the loss is not finite at f = 0 or its gradient is wrong."""
+        """Check that the loss is finite at f = 0, and that its gradient is correct.
+
+        The gradient is compared with finite differences.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, q)
+            Targets at which the loss is evaluated.
+
+        Raises
+        ------
+        ValueError
+            If a check fails.
+        """
         for name in ("value", "gradient", "curvature"):
             values = self._evaluate(name, np.zeros(Y.shape), Y)
             if not np.isfinite(values).all():

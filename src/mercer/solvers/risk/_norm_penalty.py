@@ -75,14 +75,25 @@ _TUNING = _NormPenaltyTuning()
 class Penalty:
     """Penalty alpha g(t) of the norm t = |f|, with its derivative.
 
+    g must not decrease; then the minimiser is a kernel expansion on the training points, by the
+    representer theorem.  Use `Penalty.of` to create a penalty.
+
     Parameters
     ----------
-    g, dg : function
+    g, dg : callable
         The penalty and its derivative, functions of a float t >= 0.
     alpha : float
         Factor by which g is multiplied.
     name : str
         Name of the penalty in messages.
+
+    See Also
+    --------
+    NormPenaltySolver : Minimise a loss with a penalty.
+
+    References
+    ----------
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
 
     Examples
     --------
@@ -109,6 +120,11 @@ class Penalty:
             value(t) and derivative(t).
         alpha : float
             Factor by which g is multiplied.
+
+        Returns
+        -------
+        Penalty
+            The penalty.
         """
         if isinstance(penalty, str):
             g, dg = _PENALTIES[penalty]
@@ -124,11 +140,38 @@ class Penalty:
         return cls(*pair, alpha, "g")
 
     def value(self, t: float) -> float:
-        """Return alpha g(t)."""
+        """Return alpha g(t).
+
+        Parameters
+        ----------
+        t : float
+            The norm |f|.
+
+        Returns
+        -------
+        float
+            The penalty.
+        """
         return self.alpha * float(self.g(t))
 
     def slope(self, t: float) -> float:
-        """Return alpha g'(t)."""
+        """Return alpha g'(t).
+
+        Parameters
+        ----------
+        t : float
+            The norm |f|.
+
+        Returns
+        -------
+        float
+            The derivative of the penalty.
+
+        Raises
+        ------
+        ValueError
+            If the derivative is negative or not finite.
+        """
         slope = float(self.dg(t))
         if not (np.isfinite(slope) and slope >= 0):
             raise ValueError(
@@ -139,7 +182,18 @@ class Penalty:
         return self.alpha * slope
 
     def check(self, t: float) -> None:
-        """Raise ValueError if dg differs from finite differences of g at t > 0."""
+        """Check that dg agrees with finite differences of g.
+
+        Parameters
+        ----------
+        t : float
+            A positive norm at which they are compared.
+
+        Raises
+        ------
+        ValueError
+            If they differ.
+        """
         h = 1e-5 * t
         expected = (float(self.g(t + h)) - float(self.g(t - h))) / (2.0 * h)
         derivative, rounding = float(self.dg(t)), 1e-9 * abs(self.g(t)) / h
@@ -165,6 +219,10 @@ class NormPenaltySolver:
 
         min_{w, b}  sum_i c_i loss(y_i, (F w + b)_i) + alpha g(|w|)
 
+    For the ridge penalty g(t) = t^2, one problem is solved by `Newton` or `InteriorPoint`.  For
+    other penalties, a search on mu finds the ridge problem with the same minimiser, mu |f| = alpha
+    g'(|f|).  It solves several ridge problems, each from the solution of the previous one.
+
     Parameters
     ----------
     tol : float, default=1e-10
@@ -173,6 +231,15 @@ class NormPenaltySolver:
         bounded slope) for how the gap is computed.
     max_iter : int, default=100
         Maximum number of Newton or interior-point steps for each ridge problem.
+
+    See Also
+    --------
+    Newton : Ridge penalty and smooth losses.
+    InteriorPoint : Ridge penalty and losses of bounded slope.
+
+    References
+    ----------
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
 
     Examples
     --------
@@ -190,10 +257,24 @@ class NormPenaltySolver:
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the memory in bytes for n points, m coordinates and q outputs.
+        """Return the memory that the solver needs.
 
         It counts the coordinates F and two arrays of the same shape, the linear systems, and the
         values at the points.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m : int
+            Number of coordinates.
+        q : int
+            Number of outputs.
+
+        Returns
+        -------
+        int
+            Number of bytes.
         """
         return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
 
@@ -202,9 +283,21 @@ class NormPenaltySolver:
     ) -> Minimum:
         """Return the minimum of the loss of `risk` plus `penalty`.
 
-        The ridge penalty `risk.shift` is ignored; `penalty` replaces it.  The `dual` of the result
-        holds the coefficients a_i of f = sum_i a_i k(x_i, .); they are already divided by the
-        shift, unlike those of the other solvers.
+        Parameters
+        ----------
+        risk : RegularisedRisk
+            The loss and the data.  Its ridge penalty `shift` is ignored; `penalty` replaces it.
+        penalty : Penalty
+            The penalty of the norm.
+        log : callable or None, default=None
+            Called with progress messages.
+
+        Returns
+        -------
+        Minimum
+            Weights of shape (m, q) and intercepts of shape (q,).  Its `dual` holds the coefficients
+            a_i of f = sum_i a_i k(x_i, .); they are already divided by the shift, unlike those of
+            the other solvers.
         """
         watch = Stopwatch()
         search = _ShiftSearch(self, risk, penalty, log)

@@ -86,6 +86,9 @@ class ReducedExpansionRisk:
 
         J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2,    f = sum_j b_j k(z_j, .) + c
 
+    For fixed vectors Z, the risk is convex in the weights B, and `fit_weights` minimises it.  Use
+    `LearnedVectors` to learn the vectors, too.
+
     Parameters
     ----------
     kernel : Kernel
@@ -95,15 +98,28 @@ class ReducedExpansionRisk:
     Y : ndarray of shape (n, q)
         Targets.
     loss : Loss
+        A smooth loss, such as `Squared` or `Logistic`.
     weights : ndarray of shape (n,)
         Sample weights w_i, which sum to 1.
     alpha : float
         Weight of the penalty |f|^2.
     intercept : bool, default=True
         Whether to fit the intercept c.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget.  If k(X, Z) needs at most half of it, k(X, Z) is stored while the weights
         are fitted; otherwise it is recomputed for each product.
+
+    See Also
+    --------
+    LearnedVectors : Learn the vectors.
+
+    References
+    ----------
+    Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems
+    whose variables separate", SIAM Journal on Numerical Analysis, 1973.
+
+    Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms",
+    Journal of Machine Learning Research, 2006.
 
     Examples
     --------
@@ -129,30 +145,84 @@ class ReducedExpansionRisk:
     # ------------------------------------------------------------------ derivatives
 
     def value(self, Z: np.ndarray, B: np.ndarray) -> float:
-        """Return the risk J for vectors Z and weights B.
+        """Return the risk J for given vectors and weights.
 
-        B has shape (m, q), or (m + 1, q) with the intercept as its last row.
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The vectors.
+        B : ndarray of shape (m, q) or (m + 1, q)
+            The weights, with the intercept as an optional last row.
+
+        Returns
+        -------
+        float
+            The risk.
         """
         values = self.loss(_Columns(self, Z).times(B), self.Y).values
         return float(self.weights @ values) + self._penalty(self.kernel(Z), B)
 
     def gradient(self, Z: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return dJ/dZ and dJ/dB."""
+        """Return the gradients dJ/dZ and dJ/dB.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The vectors.
+        B : ndarray of shape (m, q) or (m + 1, q)
+            The weights, with the intercept as an optional last row.
+
+        Returns
+        -------
+        vector_gradient : ndarray of shape (m, d)
+            dJ/dZ.
+        weight_gradient : ndarray of the shape of B
+            dJ/dB.
+        """
         columns = _Columns(self, Z)
         G = self._slopes(self.loss(columns.times(B), self.Y))
         weight_gradient = columns.adjoint(G) + self._penalty_gradient(self.kernel(Z), B)
         return self.vector_gradient(Z, B[: len(Z)], G), weight_gradient
 
     def vector_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return dJ/dZ, given the weighted slopes G of the losses at the points."""
+        """Return the gradient dJ/dZ, given the slopes of the losses.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The vectors.
+        B : ndarray of shape (m, q)
+            The weights, without the intercept.
+        G : ndarray of shape (n, q)
+            Weighted slopes of the losses at the points.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+            dJ/dZ.
+        """
         norm_gradient = self.kernel.input_gradient(Z, None, B @ B.T)
         data_gradient = self._data_gradient(self.kernel.input_gradient, Z, B, G)
         return data_gradient + 2.0 * self.alpha * norm_gradient
 
     def theta_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return dJ/dtheta, given the weighted slopes G of the losses at the points.
+        """Return the gradient dJ/dtheta, given the slopes of the losses.
 
         theta holds the logarithms of the free kernel parameters.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The vectors.
+        B : ndarray of shape (m, q)
+            The weights, without the intercept.
+        G : ndarray of shape (n, q)
+            Weighted slopes of the losses at the points.
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            dJ/dtheta.
         """
         norm_gradient = self.kernel.pullback(Z, None, B @ B.T)
         return self._data_gradient(self.kernel.pullback, Z, B, G) + self.alpha * norm_gradient
@@ -170,10 +240,19 @@ class ReducedExpansionRisk:
     def rkhs_speed(self, Z: np.ndarray) -> np.ndarray:
         """Return how fast k(z, .) moves in the RKHS if a column c of z changes, averaged over Z.
 
-        The result has one entry |dk(z, .)/dz_c| per column.  Its square,
-        d^2 k(z, z') / dz_c dz'_c at z' = z, is computed by finite differences in z'.  If there are
-        many columns, all are changed at once with random signs, so that the mixed terms cancel on
-        average.
+        The square of |dk(z, .)/dz_c|, d^2 k(z, z') / dz_c dz'_c at z' = z, is computed by finite
+        differences in z'.  If there are many columns, all are changed at once with random signs, so
+        that the mixed terms cancel on average.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, d)
+            The vectors.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The mean of |dk(z, .)/dz_c| for each column c.
         """
         Z = Z[:: -(-len(Z) // _TUNING.n_scale_vectors)]
         d, rng = Z.shape[1], np.random.default_rng(0)
@@ -213,11 +292,17 @@ class ReducedExpansionRisk:
         ----------
         Z : ndarray of shape (m, d)
             The vectors.
-        start : ExpansionFit, optional
-            Initial weights; 0 by default.
+        start : ExpansionFit or None, default=None
+            Initial weights; None means 0.
         accuracy : float, default=1e-13
             Newton's method stops if the expected decrease of the risk is below `accuracy` times
             the risk.
+
+        Returns
+        -------
+        ExpansionFit
+            Named tuple of the risk, the kernel, the vectors, the weights of shape (m, q), the
+            intercept of shape (q,), and the weighted slopes of shape (n, q).
         """
         columns, K = _Columns(self, Z), self.kernel(Z)
         B = np.zeros((len(Z) + self.intercept, self.Y.shape[1]))
@@ -295,7 +380,18 @@ class ReducedExpansionRisk:
         return self.kernel.prepare(self.X)
 
     def row_blocks(self, m: int) -> list[slice]:
-        """Return slices that split the points into blocks, whose size depends only on m."""
+        """Return slices that split the points into blocks.
+
+        Parameters
+        ----------
+        m : int
+            Number of vectors; the size of a block depends only on it.
+
+        Returns
+        -------
+        list of slice
+            The blocks, in order.
+        """
         n = len(self.Y)
         size = int(np.clip(_TUNING.block_bytes // (8 * m), 64, 4096))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -74,11 +74,29 @@ class NewtonStep(NamedTuple):
 class Minimum(NamedTuple):
     """The minimum of a regularised risk: f = F weights + intercept at the points.
 
-    F holds the whitened coordinates of the points, and mu is the ridge penalty.  `dual` (n, q)
-    holds minus the weighted slopes of the losses, so that mu weights = F^T dual.  The coefficients
-    of the kernel expansion of f on the training points are dual / mu.  `dual` is None if rounding
-    makes it useless.  `sums` are the sums over the points at the last evaluation, if the solver
-    does not store F (`OutOfCoreNewton`).
+    F holds the whitened coordinates of the points, and mu is the ridge penalty.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m, q)
+        Weights of the coordinates, one column for each output.
+    intercept : ndarray of shape (q,)
+        Intercepts; 0 if none are fitted.
+    dual : ndarray of shape (n, q) or None
+        Minus the weighted slopes of the losses, so that mu weights = F^T dual.  The coefficients of
+        the kernel expansion of f on the training points are dual / mu.  None if rounding makes it
+        useless.
+    value : float
+        The objective.
+    report : Report
+        Status, number of iterations, and the certified gap.
+    sums : RiskSums or None, default=None
+        The sums over the points at the last evaluation, if the solver does not store F
+        (`OutOfCoreNewton`).
+
+    See Also
+    --------
+    RegularisedRisk : The problem.
 
     Examples
     --------
@@ -133,9 +151,9 @@ class RiskSearch(ABC, Generic[Risk]):
         ----------
         risk : RegularisedRisk or OutOfCoreRisk
             The problem; its loss must be one that the solver supports.
-        start : tuple (w, b), optional
-            Initial point; 0 by default.
-        log : function, optional
+        start : tuple (w, b) or None, default=None
+            Initial point, arrays of shape (m, q) and (q,); None means 0.
+        log : callable or None, default=None
             Called with progress messages.
         warn : bool, default=True
             Whether to warn if the solver did not converge.  The report always contains the status.
@@ -143,6 +161,7 @@ class RiskSearch(ABC, Generic[Risk]):
         Returns
         -------
         Minimum
+            Weights of shape (m, q), intercepts of shape (q,), the objective and its certified gap.
         """
         watch = Stopwatch()
         found, failure = self._search(risk, start, log or (lambda _: None))
@@ -176,6 +195,10 @@ class RegularisedRisk:
 
         J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2
 
+    The norm of w is the RKHS norm of f, so that this is the problem of kernel logistic regression,
+    kernel quantile regression and similar methods.  `Newton` minimises it for smooth losses, and
+    `InteriorPoint` for losses of bounded slope.
+
     Parameters
     ----------
     F : ndarray of shape (n, m)
@@ -183,15 +206,30 @@ class RegularisedRisk:
     Y : ndarray of shape (n, q)
         Targets.
     loss : Loss
+        The loss, convex in the predictions.
     weights : ndarray of shape (n,)
         Sample weights v_i, positive.
     shift : float, default=1.0
-        Ridge penalty mu, positive.
+        Ridge penalty mu, positive.  A larger penalty gives a smoother f.
     intercept : bool, default=True
         Whether to fit the intercept b; otherwise it is 0.
     ordered : bool, default=False
         Whether to constrain the outputs to be in ascending order at every training point.  Only for
         losses of bounded slope.
+
+    See Also
+    --------
+    whiten : Compute the coordinates F.
+    Newton : The solver for smooth losses.
+    InteriorPoint : The solver for losses of bounded slope.
+
+    References
+    ----------
+    Schölkopf and Smola, "Learning with kernels", MIT Press, 2002,
+    chapter 4.
+
+    Boyd and Vandenberghe, "Convex optimization", Cambridge University Press, 2004,
+    chapter 9.
 
     Examples
     --------
@@ -216,23 +254,84 @@ class RegularisedRisk:
             raise ValueError(f"shift must be positive and finite, got {self.shift!r}")
 
     def losses(self, w: np.ndarray, b: np.ndarray) -> float:
-        """Return the weighted sum of the losses at (w, b)."""
+        """Return the weighted sum of the losses.
+
+        Parameters
+        ----------
+        w : ndarray of shape (m, q)
+            Weights of the coordinates.
+        b : ndarray of shape (q,)
+            Intercepts.
+
+        Returns
+        -------
+        float
+            The objective without the ridge penalty.
+        """
         return float(self.weights @ self.loss(self.F @ w + b, self.Y).values)
 
     def dual(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return minus the weighted slopes of the losses at (w, b), of shape (n, q)."""
+        """Return minus the weighted slopes of the losses.
+
+        Parameters
+        ----------
+        w : ndarray of shape (m, q)
+            Weights of the coordinates.
+        b : ndarray of shape (q,)
+            Intercepts.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            At the minimum, mu w = F^T dual.
+        """
         return -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
 
     def loss_slope(self, dual: np.ndarray) -> float:
-        """Return |F^T dual|, the slope of the losses with respect to the norm of f."""
+        """Return |F^T dual|, the slope of the losses with respect to the norm of f.
+
+        Parameters
+        ----------
+        dual : ndarray of shape (n, q)
+            Minus the weighted slopes of the losses.
+
+        Returns
+        -------
+        float
+            The slope.
+        """
         return float(np.linalg.norm(self.F.T @ dual))
 
     def minimum(self, state: State, report: Report) -> Minimum:
-        """Return the result of a solver that ended in a state."""
+        """Return the result of a solver that ended in a state.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        report : Report
+            The report of the solver.
+
+        Returns
+        -------
+        Minimum
+            The result.
+        """
         return Minimum(state.w, state.b, self.dual(state.w, state.b), state.value, report)
 
     def initial_state(self, start: Start | None) -> State:
-        """Return the state at `start`, or at 0 if the objective is smaller there."""
+        """Return the state at `start`, or at 0 if the objective is smaller there.
+
+        Parameters
+        ----------
+        start : tuple (w, b) or None
+            Initial weights of shape (m, q) and intercepts of shape (q,); None means 0.
+
+        Returns
+        -------
+        State
+            The state.
+        """
         m, q = self.F.shape[1], self.Y.shape[1]
         origin = self.evaluate(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
         if start is None:
@@ -243,19 +342,58 @@ class RegularisedRisk:
         return state if state.value < origin.value else origin
 
     def evaluate(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
-        """Return the state at (w, b), given the predictions f = F w + b."""
+        """Return the state at (w, b), given the predictions there.
+
+        Parameters
+        ----------
+        w : ndarray of shape (m, q)
+            Weights of the coordinates.
+        b : ndarray of shape (q,)
+            Intercepts.
+        f : ndarray of shape (n, q)
+            The predictions F w + b.
+
+        Returns
+        -------
+        State
+            The point with its losses and objective, which is inf if it overflows.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # J is inf if a step is too long
             local = self.loss(f, self.Y)
             value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
         return State(w, b, f, local, value if np.isfinite(value) else np.inf)
 
     def gradient(self, state: State) -> tuple[np.ndarray, np.ndarray]:
-        """Return dJ/dw and dJ/db; the latter is 0 without an intercept."""
+        """Return the gradients dJ/dw and dJ/db.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+
+        Returns
+        -------
+        weight_gradient : ndarray of shape (m, q)
+            dJ/dw.
+        intercept_gradient : ndarray of shape (q,)
+            dJ/db; 0 without an intercept.
+        """
         slopes = self.weights[:, None] * state.local.slopes
         return self.F.T @ slopes + self.shift * state.w, self.intercept * slopes.sum(axis=0)
 
     def gap(self, state: State) -> float:
-        """Return |dJ/dw|^2 / (2 mu), which bounds J - min J if the intercept is optimal."""
+        """Return |dJ/dw|^2 / (2 mu), which bounds J - min J if the intercept is optimal.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+
+        Returns
+        -------
+        float
+            The bound, possibly inf far from the minimum.
+        """
         with np.errstate(over="ignore"):  # far from the minimum the bound may be infinite
             return 0.5 * float(np.sum(np.square(self.gradient(state)[0] / np.sqrt(self.shift))))
 
@@ -263,8 +401,20 @@ class RegularisedRisk:
         """Return the gap to the minimum of J at which a solver stops.
 
         It is tol J, or the gap that rounding causes if that is larger.  The latter is used only if
-        J is then still accurate to six digits, or if J is negligible compared with its value at
-        f = 0.
+        J is then still accurate to six digits, or if J is negligible compared with its value at f =
+        0.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        tol : float
+            Relative tolerance of the solver.
+
+        Returns
+        -------
+        float
+            The gap.
         """
         local, value = state.local, abs(state.value)
         rounding = local.diagonal * np.abs(state.f) + np.abs(local.slopes)
@@ -279,6 +429,16 @@ class RegularisedRisk:
         """Return the largest entry of dJ/dw, relative to its loss and ridge terms.
 
         The two terms cancel at the minimum.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+
+        Returns
+        -------
+        float
+            The relative residual.
         """
         g, ridge = self.gradient(state)[0], self.shift * state.w
         scale = max(np.abs(part).max(initial=0.0) for part in (ridge, g - ridge))
@@ -289,8 +449,20 @@ class RegularisedRisk:
     def shift_path(self, state: State, factor: float | None) -> list[float]:
         """Return decreasing ridge penalties that end with `shift`.
 
-        Each is `factor` times the previous one.  The first is so large that it dominates the loss.
-        If `factor` is None, the list contains only `shift`.
+        The first is so large that it dominates the loss.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        factor : float or None
+            Each penalty is `factor` times the previous one; None means that only `shift` is
+            returned.
+
+        Returns
+        -------
+        list of float
+            The penalties.
         """
         if factor is None:
             return [self.shift]
@@ -317,8 +489,20 @@ class RegularisedRisk:
     def preconditioner(self, state: State, joint: int) -> BlockPreconditioner | JointPreconditioner:
         """Return a factorisation of the Hessian at a state.
 
-        All outputs are factored jointly if the loss couples them and there are at most `joint`
-        unknowns; otherwise each output is factored separately.
+        All outputs are factored jointly if the loss couples them and the system is small; otherwise
+        each output is factored separately.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        joint : int
+            Largest number of unknowns of a system that is factored jointly.
+
+        Returns
+        -------
+        BlockPreconditioner or JointPreconditioner
+            The inverse of the Hessian, exact or approximate.
         """
         size = (self.F.shape[1] + 1) * self.Y.shape[1]
         is_joint = size <= joint and is_coupled(state.local)
@@ -333,8 +517,20 @@ class RegularisedRisk:
     ) -> NewtonStep:
         """Return the Newton step at a state, computed by conjugate gradients.
 
-        If the iteration stops after `max_products` Hessian products, the step is less accurate but
-        still a descent direction.
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        preconditioner : BlockPreconditioner or JointPreconditioner
+            Preconditions the conjugate gradients.
+        max_products : int
+            Largest number of Hessian products.  If it is reached, the step is less accurate but
+            still a descent direction.
+
+        Returns
+        -------
+        NewtonStep
+            The step in w, b and f, its decrement and its number of products.
         """
 
         def hessian_product(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -362,8 +558,22 @@ class RegularisedRisk:
     def line_search(self, state: State, step: NewtonStep) -> tuple[State, float]:
         """Return the state near the minimum of J along a step, and the length of the step.
 
-        The length is 0 if J does not decrease.  J is convex, so its slope along the step increases
-        with the length and is 0 at the minimum.  A bracketed Newton iteration finds this zero.
+        J is convex, so its slope along the step increases with the length and is 0 at the minimum.
+        A bracketed Newton iteration finds this zero.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+        step : NewtonStep
+            The direction.
+
+        Returns
+        -------
+        state : State
+            The new state.
+        length : float
+            The length in units of the step; 0 if J does not decrease.
         """
         initial_slope, rounding = -step.decrease, _TUNING.rounding * abs(state.value)
         low, high, trial_length = 0.0, _TUNING.longest_step, 1.0
@@ -406,7 +616,18 @@ class RegularisedRisk:
         return first + ridge, second + self.shift * float(np.sum(step.w * step.w))
 
     def with_best_intercept(self, state: State) -> State:
-        """Return the state with the optimal intercept for its w."""
+        """Return the state with the optimal intercept for its w.
+
+        Parameters
+        ----------
+        state : State
+            A point (w, b) of the search.
+
+        Returns
+        -------
+        State
+            The state with the same w.
+        """
         # Recompute f, because updates along the steps have accumulated rounding errors.
         state = self.evaluate(state.w, state.b, self.F @ state.w + state.b)
         if not self.intercept:

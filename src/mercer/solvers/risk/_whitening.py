@@ -48,7 +48,7 @@ _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 @entry_point
 @dataclass(frozen=True, eq=False)
 class WhitenedCoordinates:
-    """Whitened coordinates F with F F^T = K, exactly or approximately.
+    """Whitened coordinates F of points in feature space, with F F^T = K exactly or approximately.
 
     A function with weights w has the values F w at the points and the RKHS norm |w|.  The method
     `coefficients` converts w to the coefficients of a kernel expansion.  Create objects with
@@ -70,6 +70,18 @@ class WhitenedCoordinates:
         Whether F comes from landmarks.
     message : str
         Description of how F was computed, for reports.
+
+    See Also
+    --------
+    whiten : Choose between exact and approximate coordinates.
+    mercer.gram.NystroemMap : The features of new points.
+
+    References
+    ----------
+    Bach and Jordan, "Kernel independent component analysis", Journal of Machine Learning Research,
+    2002, for the pivoted Cholesky factor of a kernel matrix.
+
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 
     Examples
     --------
@@ -99,10 +111,26 @@ class WhitenedCoordinates:
     def exact(cls, kernel: Kernel, X: Points, *, max_memory: MemoryLimit = None) -> Self:
         """Return coordinates from the factorisation of the full K, which may be singular.
 
+        Parameters
+        ----------
+        kernel : Kernel
+            A positive semidefinite kernel whose parameters are all numbers.
+        X : points
+            The n points.
+        max_memory : int, str or None, default=None
+            Memory budget; None for half of the memory of the computer.
+
+        Returns
+        -------
+        WhitenedCoordinates
+            F has shape (n, m), where m is the numerical rank of K.
+
         Raises
         ------
         NotPositiveDefiniteError
             If K is indefinite by more than rounding.
+        MemoryBudgetError
+            If 24 n^2 bytes do not fit the memory budget.
         """
         n = length(X)
         text = f"the exact factor of {n} points (solver='nystroem' needs less)"
@@ -133,8 +161,25 @@ class WhitenedCoordinates:
     ) -> Self:
         """Return approximate coordinates, from the projection on the span of landmarks.
 
-        The landmarks are chosen from the points `among`, by default X.  If X is `Blocks`, the
-        coordinates are computed block by block, and only they are stored.
+        If X is `Blocks`, the coordinates are computed block by block, and only they are stored.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A positive semidefinite kernel whose parameters are all numbers.
+        X : points or Blocks
+            The n points.
+        landmarks : Landmarks or None, default=None
+            How many landmarks to choose, and how; None means `Landmarks()`.
+        among : points or None, default=None
+            The points from which landmarks are chosen; None means X.
+        max_memory : int, str or None, default=None
+            Memory budget; None for half of the memory of the computer.
+
+        Returns
+        -------
+        WhitenedCoordinates
+            F has shape (n, m) for m landmarks.
         """
         landmarks, n = landmarks or Landmarks(), length(X)
         m = landmarks.count(n)
@@ -154,17 +199,37 @@ class WhitenedCoordinates:
         return cls(phi.points, F, phi.factor, residual_diagonal, residual, True, text)
 
     def approximation_bound(self, A: np.ndarray) -> float:
-        """Return an upper bound on tr(A^T (K - F F^T) A) / 2 for A of shape (n, q).
+        """Return an upper bound on tr(A^T (K - F F^T) A) / 2.
 
         If A holds the slopes of the losses at the minimum over w, this bounds how much lower the
         minimum over all f in the RKHS can be.
+
+        Parameters
+        ----------
+        A : ndarray of shape (n, q)
+            Coefficients of the points.
+
+        Returns
+        -------
+        float
+            The bound.
         """
         return 0.5 * float(np.square(np.sqrt(self.residual_diagonal) @ np.abs(A)).sum())
 
     def coefficients(self, W: np.ndarray) -> np.ndarray:
-        """Convert weights W of the coordinates to coefficients of a kernel expansion on `points`.
+        """Convert weights of the coordinates to coefficients of a kernel expansion on `points`.
 
         The result is L^-T W with the Cholesky factor L.
+
+        Parameters
+        ----------
+        W : ndarray of shape (m, q)
+            Weights, one function per column.
+
+        Returns
+        -------
+        ndarray of shape (m, q)
+            The coefficients.
         """
         W = np.asarray(W, dtype=float)
         if W.shape[:1] != (len(self.factor),):
@@ -175,6 +240,16 @@ class WhitenedCoordinates:
         """Return the weights w of the projection of a function f, given its values at `points`.
 
         The result is L^-1 f(points) with the Cholesky factor L.
+
+        Parameters
+        ----------
+        values : ndarray of shape (m,) or (m, q)
+            Values of one or several functions at the m points.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, q)
+            The weights.
         """
         values = np.asarray(values, dtype=float)
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
@@ -209,12 +284,14 @@ def whiten(
     Parameters
     ----------
     kernel : Kernel
-    X : points
+        A positive semidefinite kernel whose parameters are all numbers.
+    X : points or Blocks
+        The n points.
     spec : str
         The `solver` parameter of the estimator; see the table.
     landmarks : Landmarks
         How to choose landmarks.
-    needed : function
+    needed : callable
         `needed(solver, m)` returns the bytes that a solver needs for m coordinates.
     exact : str
         Name of the exact solver.
@@ -223,15 +300,27 @@ def whiten(
     ordered : bool, default=False
         Whether the outputs are constrained to be in ascending order, which is more expensive; the
         limit of points for "auto" is then lower.
-    among : points, optional
-        The points from which landmarks are chosen, by default X.  Must be given if X is `Blocks`,
+    among : points or None, default=None
+        The points from which landmarks are chosen; None means X.  Must be given if X is `Blocks`,
         for which `spec` must be "nystroem".
-    max_memory : int, str or None
-        Memory budget.
+    max_memory : int, str or None, default=None
+        Memory budget; None for half of the memory of the computer.
 
     Returns
     -------
     WhitenedCoordinates
+        F has shape (n, m): m is the rank of K, or the number of landmarks.
+
+    See Also
+    --------
+    WhitenedCoordinates : The result.
+
+    References
+    ----------
+    Bach and Jordan, "Kernel independent component analysis", Journal of Machine Learning Research,
+    2002, for the pivoted Cholesky factor of a kernel matrix.
+
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
 
     Examples
     --------

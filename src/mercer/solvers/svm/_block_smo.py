@@ -82,15 +82,24 @@ _TUNING = _SMOTuning()
 @entry_point
 @dataclass(frozen=True)
 class BlockSMO:
-    """Solve the dual of a support vector machine by block-wise SMO on rows of K.
+    """Train a support vector machine by block-wise sequential minimal optimisation (SMO).
+
+    It solves the dual problem `Dual` for any kernel, and reads only the rows of K that it needs.
+    SMO changes two variables at a time.  Here, thousands of such steps are taken inside a block of
+    K that fits the processor cache, before f is updated at all points.  Use it for nonlinear
+    kernels; for linear kernels and many points, `BoxInterior` is often faster.
+
+    The certificate of the report contains the duality gap: the primal objective exceeds its minimum
+    by at most this value.
 
     Parameters
     ----------
     tol : float, default=1e-3
         Stop when no pair of variables violates the optimality conditions by more than this, in
-        units of f.  If rounding errors could exceed ten times this value, the solution is reported
-        as not converged.  The search ends earlier only because of `max_iter`, or because rounding
-        prevents further steps.
+        units of f.  The default is usually enough for predictions; smaller values give more exact
+        coefficients at the cost of more steps.  If rounding errors could exceed ten times this
+        value, the solution is reported as not converged.  The search ends earlier only because of
+        `max_iter`, or because rounding prevents further steps.
     max_iter : int, default=-1
         Maximum number of steps, each of which changes two variables.  -1 allows 10^7 steps, or 100
         per point if that is more, and also ends a search without progress.  This happens after at
@@ -99,6 +108,23 @@ class BlockSMO:
         rate.
     shrinking : bool, default=True
         Whether points are left out temporarily if not all of K fits in the row cache.
+
+    See Also
+    --------
+    Dual : The problem.
+    BoxInterior : Interior-point method on explicit features.
+    mercer.gram.KernelRows : Cached rows of K.
+
+    References
+    ----------
+    Platt, "Fast training of support vector machines using sequential minimal optimization", in
+    "Advances in kernel methods: support vector learning", MIT Press, 1999.
+
+    Joachims, "Making large-scale SVM learning practical", in the same book, for working sets and
+    shrinking.
+
+    Fan, Chen and Lin, "Working set selection using second order information for training support
+    vector machines", Journal of Machine Learning Research, 2005.
 
     Examples
     --------
@@ -132,12 +158,14 @@ class BlockSMO:
         data : KernelRows or RowsView
             The rows of K of the points.
         dual : Dual
-        follow : callable, optional
+            The problem.
+        follow : callable or None, default=None
             Called with a `DualProgress` from time to time.
 
         Returns
         -------
-        solution : DualSolution
+        DualSolution
+            Variables, coefficients and values of f, multipliers and report.
         """
         view = data.view() if isinstance(data, KernelRows) else data
         if view.n < view.rows.n:
@@ -169,14 +197,16 @@ class BlockSMO:
         rows : KernelRows
             The rows of K of the whole sample.
         duals : Duals
+            The problems, as one concatenated problem.
         view : callable
             Function that returns a RowsView with the rows and columns of the points of problem p.
-        follow : callable, optional
+        follow : callable or None, default=None
             Function that returns the progress callback of problem p, or None.
 
         Returns
         -------
-        solutions : DualSolutions
+        DualSolutions
+            A sequence with the `DualSolution` of each problem.
         """
         largest, entries_before = int(np.diff(duals.ends).max()), rows.entries
         K = rows.whole(largest) if largest <= _TUNING.max_single_block else None

@@ -85,9 +85,13 @@ _TINY = float(np.finfo(float).tiny)
 @entry_point
 @dataclass(frozen=True)
 class BoxInterior:
-    """Solve the dual of a support vector machine with K = F F^T by an interior-point method.
+    """Train a support vector machine on explicit features by an interior-point method.
 
-    A step takes O(n m^2) operations for F of shape (n, m).
+    It solves the dual problem `Dual` for K = F F^T, such as that of a linear SVM or of an SVM on
+    landmarks.  A step takes O(n m^2) operations for F of shape (n, m), and about 20 steps are
+    needed for any C.  Prefer it to `BlockSMO` if m is much smaller than n and the classes overlap,
+    so that SMO would need many steps.  A crossover determines which variables are exactly at their
+    bounds; if it fails, SMO continues.
 
     Parameters
     ----------
@@ -98,11 +102,27 @@ class BoxInterior:
     max_iter : int, default=200
         Largest number of interior-point steps.  If the violation is still above `tol`, SMO
         continues, with at most max_iter * (100 + n_variables / 200) steps.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget in addition to F; None for half of the memory of the computer.  The solver
         needs about 40 values for each variable, and two matrices of up to 3 (m + 2) rows, with
         m <= n, for the free variables.  If m > n, F is also copied.  If SMO is needed, rows of K
         are cached.  The cache is as large as F, but at least 16 MiB, and within the budget.
+
+    See Also
+    --------
+    BlockSMO : SMO on rows of K, for any kernel.
+    SMOThenInteriorPoint : Try SMO first.
+
+    References
+    ----------
+    Fine and Scheinberg, "Efficient SVM training using low-rank kernel representations", Journal of
+    Machine Learning Research, 2001.
+
+    Ferris and Munson, "Interior-point methods for massive support vector machines", SIAM Journal on
+    Optimization, 2002.
+
+    Mehrotra, "On the implementation of a primal-dual interior point method", SIAM Journal on
+    Optimization, 1992.
 
     Examples
     --------
@@ -121,7 +141,22 @@ class BoxInterior:
 
     @staticmethod
     def workspace(n: int, m: int, variables: int) -> int:
-        """Return the memory in bytes that the solver needs in addition to F."""
+        """Return the memory that the solver needs in addition to F.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m : int
+            Number of features.
+        variables : int
+            Number of variables of the dual problem.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         reduced = n * m + 2 * n * n if m > n else 0
         vectors = _TUNING.numbers_per_variable * variables
         numbers = 2 * _equations(n, m, variables) ** 2 + vectors + reduced
@@ -129,7 +164,20 @@ class BoxInterior:
 
     @staticmethod
     def cost(n: int, m: int) -> Cost:
-        """Return the expected cost for F of shape (n, m)."""
+        """Predict the cost for F of shape (n, m).
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m : int
+            Number of features.
+
+        Returns
+        -------
+        Cost
+            The expected work.
+        """
         m = min(n, m)
         step = Cost(products=2.0 * n * m * m, factors=m**3 / 3.0, read=8.0 * n * 120, calls=20)
         return _TUNING.expected_steps * step
@@ -145,12 +193,14 @@ class BoxInterior:
         data : ndarray of shape (n, m)
             The features F of the points.
         dual : Dual
-        follow : callable, optional
+            The problem.
+        follow : callable or None, default=None
             Called with a `DualProgress` after each step.
 
         Returns
         -------
-        solution : DualSolution
+        DualSolution
+            Variables, coefficients and values of f, multipliers and report.
         """
         watch, F = Stopwatch(), data
         n, m = F.shape

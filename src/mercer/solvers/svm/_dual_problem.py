@@ -40,25 +40,42 @@ MAX_HIDDEN_VIOLATION = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """The dual problem of one support vector machine.
+    """The dual problem of one support vector machine, as a box-constrained quadratic program.
 
     It is min 1/2 v^T K v + q^T v for lower <= v <= upper, where the variables v belong to one or
-    two groups, and the sum of v in each group is fixed.  Create it with one of the class methods.
+    two groups, and the sum of v in each group is fixed.  The solution is f = sum_s v_s k(x_s, .)
+    with the point x_s of each variable.  Create a problem with one of the class methods, and solve
+    it with `BlockSMO` or `BoxInterior`.
 
     Parameters
     ----------
     n : int
         Number of points.
-    points : ndarray of int
+    points : ndarray of int of shape (n_variables,)
         The index of the point that each variable belongs to.
-    linear : ndarray
+    linear : ndarray of shape (n_variables,)
         The linear term q.
-    lower, upper : ndarray
+    lower, upper : ndarray of shape (n_variables,)
         The bounds of v, which may be infinite.
-    groups : ndarray of int
+    groups : ndarray of int of shape (n_variables,)
         The group of each variable, 0 or 1, in ascending order.
-    start : ndarray
+    start : ndarray of shape (n_variables,)
         A feasible v.  Its sums over the groups are the fixed sums.
+
+    See Also
+    --------
+    BlockSMO : Solve the problem with rows of K.
+    BoxInterior : Solve the problem with features F, K = F F^T.
+
+    References
+    ----------
+    Cortes and Vapnik, "Support-vector networks", Machine Learning, 1995.
+
+    Schölkopf, Smola, Williamson and Bartlett, "New support vector algorithms", Neural Computation,
+    2000, for the parameter nu.
+
+    Schölkopf, Platt, Shawe-Taylor, Smola and Williamson, "Estimating the support of a
+    high-dimensional distribution", Neural Computation, 2001, for the one-class SVM.
 
     Examples
     --------
@@ -82,7 +99,22 @@ class Dual:
 
     @classmethod
     def classify(cls, signs: np.ndarray, C: np.ndarray) -> Self:
-        """Dual of the C-SVM: min 1/2 |f|^2 + sum_i C_i max(0, 1 - y_i (f(x_i) + b))."""
+        """Return the dual of the C-SVM.
+
+        It minimises 1/2 |f|^2 + sum_i C_i max(0, 1 - y_i (f(x_i) + b)).
+
+        Parameters
+        ----------
+        signs : ndarray of shape (n,)
+            The classes y, +1 or -1.
+        C : ndarray of shape (n,)
+            The positive penalty of the margin error of each point.
+
+        Returns
+        -------
+        Dual
+            The problem, with one variable for each point.
+        """
         n = len(signs)
         lower, upper = _boxes(signs, C)
         return cls(n, np.arange(n), -signs, lower, upper, _zeros(n), np.zeros(n))
@@ -102,15 +134,20 @@ class Dual:
 
         Parameters
         ----------
-        signs : ndarray
+        signs : ndarray of shape (n,)
             The classes, +1 or -1.
-        weights : ndarray
+        weights : ndarray of shape (n,)
             Sample weights.
-        nu : float or ndarray
+        nu : float or ndarray of shape (n_problems,)
             The parameter nu; an array has one value for each problem.
-        ends : ndarray of int, optional
+        ends : ndarray of int of shape (n_problems + 1,) or None, default=None
             If given, several problems are concatenated, as in `Duals`: the index of the first point
             of each problem, followed by the number of points.
+
+        Returns
+        -------
+        Dual
+            The problem, with one variable for each point and one group for each class.
         """
         ends = np.array([0, len(signs)] if ends is None else ends)
         group_numbers = np.repeat(2 * np.arange(len(ends) - 1), np.diff(ends)) + (signs < 0)
@@ -124,7 +161,24 @@ class Dual:
 
     @classmethod
     def regress(cls, y: np.ndarray, C: np.ndarray, epsilon: float) -> Self:
-        """Dual of epsilon-SVR: min 1/2 |f|^2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)."""
+        """Return the dual of epsilon-SVR.
+
+        It minimises 1/2 |f|^2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+        C : ndarray of shape (n,)
+            The positive penalty of the error of each point.
+        epsilon : float
+            Half the width of the tube in which errors are 0.
+
+        Returns
+        -------
+        Dual
+            The problem, with two variables for each point.
+        """
         n, zero = len(y), np.zeros(len(y))
         linear = np.concatenate([epsilon - y, -epsilon - y])
         box = np.concatenate([zero, -C]), np.concatenate([C, zero])
@@ -132,7 +186,25 @@ class Dual:
 
     @classmethod
     def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
-        """Dual of nu-SVR: epsilon is such that at most a fraction nu of the errors exceed it."""
+        """Return the dual of nu-SVR.
+
+        It is that of epsilon-SVR with an epsilon such that at most a fraction nu of the errors
+        exceed it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+        C : ndarray of shape (n,)
+            The positive penalty of the error of each point.
+        nu : float
+            The fraction, between 0 and 1.
+
+        Returns
+        -------
+        Dual
+            The problem, with two variables for each point and one group for each sign.
+        """
         dual = cls.regress(y, C, 0.0)
         start = fill_in_order(C, 0.5 * nu * C.sum())
         groups = np.repeat(np.arange(2), len(y))
@@ -140,39 +212,127 @@ class Dual:
 
     @classmethod
     def one_class(cls, weights: np.ndarray, nu: float) -> Self:
-        """Dual of the one-class SVM: outliers have at most a fraction nu of the total weight."""
+        """Return the dual of the one-class SVM.
+
+        Outliers have at most a fraction nu of the total weight.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Sample weights.
+        nu : float
+            The fraction, between 0 and 1.
+
+        Returns
+        -------
+        Dual
+            The problem, with one variable for each point.
+        """
         n = len(weights)
         start = fill_in_order(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
 
     def select(self, variables: np.ndarray | slice, n: int, points: np.ndarray) -> Dual:
-        """Return the problem of some of the variables, which belong to `points` of n points."""
+        """Return the problem of some of the variables.
+
+        Parameters
+        ----------
+        variables : ndarray of int or slice
+            Indices of the variables.
+        n : int
+            Number of points of the new problem.
+        points : ndarray of int
+            The index, among these n points, of the point of each variable.
+
+        Returns
+        -------
+        Dual
+            The smaller problem.
+        """
         arrays = (getattr(self, name)[variables] for name in _ARRAY_FIELDS)
         return Dual(n, points, *arrays)
 
     # ------------------------------------------------------------------ functions of v
 
     def free(self, v: np.ndarray) -> np.ndarray:
-        """Return a mask of the variables strictly between their bounds."""
+        """Return a mask of the variables strictly between their bounds.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_variables,)
+            True for free variables.
+        """
         return (v > self.lower) & (v < self.upper)
 
     def coefficients(self, v: np.ndarray) -> np.ndarray:
-        """Return the coefficient of each point: the sum of its variables."""
+        """Return the coefficient of each point, the sum of its variables.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The coefficients of f = sum_i a_i k(x_i, .).
+        """
         return np.bincount(self.points, v, minlength=self.n)
 
     def gradient(self, values: np.ndarray) -> np.ndarray:
-        """Return the gradient g = K v + q, from the values of f at the points."""
+        """Return the gradient g = K v + q.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            The values of f = K v at the points.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            The gradient with respect to the variables.
+        """
         return values[self.points] + self.linear
 
     def objective(self, v: np.ndarray, values: np.ndarray) -> float:
-        """Return the dual objective, which is maximised: -(1/2 v^T K v + q^T v)."""
+        """Return the dual objective, which is maximised, -(1/2 v^T K v + q^T v).
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        values : ndarray of shape (n,)
+            The values of f = K v at the points.
+
+        Returns
+        -------
+        float
+            A lower bound on the minimum of the primal objective.
+        """
         return float(-v @ (0.5 * values[self.points] + self.linear))
 
     def violation(self, v: np.ndarray, g: np.ndarray) -> float:
         """Return the violation of the optimality conditions, the largest over the groups.
 
         In each group, it is the largest gradient g of variables v > lower, minus the smallest g of
-        variables v < upper.  At a minimum it is at most 0.  Solvers stop when it is at most `tol`.
+        variables v < upper.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        g : ndarray of shape (n_variables,)
+            The gradient K v + q.
+
+        Returns
+        -------
+        float
+            At most 0 at a minimum.  Solvers stop when it is at most `tol`.
         """
         return max(low - up for _, low, up in self.multiplier_bounds(v, g))
 
@@ -181,6 +341,18 @@ class Dual:
 
         It is the mean of the gradient g over the free variables (those between their bounds), or
         the middle of the admissible interval if no variable is free.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        g : ndarray of shape (n_variables,)
+            The gradient K v + q.
+
+        Returns
+        -------
+        ndarray of shape (n_groups,)
+            The multipliers.
         """
         out = []
         for members, low, up in self.multiplier_bounds(v, g):
@@ -196,7 +368,22 @@ class Dual:
     def gap(
         self, v: np.ndarray, values: np.ndarray, multipliers: np.ndarray | None = None
     ) -> float:
-        """Return the duality gap, the primal minus the dual objective."""
+        """Return the duality gap, the primal minus the dual objective.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        values : ndarray of shape (n,)
+            The values of f = K v at the points.
+        multipliers : ndarray of shape (n_groups,) or None, default=None
+            The multiplier of each group; None computes them by `multipliers`.
+
+        Returns
+        -------
+        float
+            The gap, which is never negative, and 0 at the minimum.
+        """
         g = self.gradient(values)
         m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
         return float(self.gap_terms(v, g, m[self.groups]).sum())
@@ -204,7 +391,19 @@ class Dual:
     def gap_terms(self, v: np.ndarray, g: np.ndarray, m: np.ndarray) -> np.ndarray:
         """Return the contribution of each variable to the duality gap.
 
-        `m` contains the multiplier of the group of each variable.
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        g : ndarray of shape (n_variables,)
+            The gradient K v + q.
+        m : ndarray of shape (n_variables,)
+            The multiplier of the group of each variable.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            Non-negative numbers, whose sum is the gap.
         """
         difference, width = g - m, self.upper - self.lower
         if unbounded := not np.isfinite(width.sum()):
@@ -222,14 +421,38 @@ class Dual:
     def hidden_violation(v: np.ndarray, largest: float, tol: float) -> float:
         """Return the largest violation that rounding errors of f may hide.
 
-        It is 4 eps times the largest k(x, x), which is the argument `largest`, times the sum of
-        |v|.  If it is at most ten times `tol`, it is acceptable, and -inf is returned.
+        It is 4 eps times the largest k(x, x) times the sum of |v|.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        largest : float
+            The largest k(x, x).
+        tol : float
+            The tolerance of the solver.
+
+        Returns
+        -------
+        float
+            The violation; -inf if it is at most ten times `tol`, and thus acceptable.
         """
         rounding = float(4.0 * np.finfo(float).eps * largest * np.abs(v).sum())
         return rounding if rounding > MAX_HIDDEN_VIOLATION * tol else -np.inf
 
     def bound(self, violation: float) -> float:
-        """Return an upper bound on the duality gap of a v with this violation."""
+        """Return an upper bound on the duality gap of a v with a given violation.
+
+        Parameters
+        ----------
+        violation : float
+            The violation of the optimality conditions.
+
+        Returns
+        -------
+        float
+            The violation times the sum of the widths of all boxes; 0 if it is not positive.
+        """
         if violation <= 0:
             return 0.0
         return float(violation * np.sum(self.upper - self.lower))
@@ -249,8 +472,21 @@ class Dual:
     ) -> list[tuple[np.ndarray, float, float]]:
         """Return the members of each group, and the interval of admissible multipliers.
 
-        Each item is (mask of the members, lower end, upper end).  If the lower end exceeds the
-        upper end, no multiplier is admissible; the difference is the violation of the group.
+        If the lower end exceeds the upper end, no multiplier is admissible; the difference is the
+        violation of the group.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The variables.
+        g : ndarray of shape (n_variables,)
+            The gradient K v + q.
+
+        Returns
+        -------
+        list of tuples
+            For each group, a mask of the members of shape (n_variables,), the lower end, and the
+            upper end.
         """
         out = []
         for k in range(self.n_groups):

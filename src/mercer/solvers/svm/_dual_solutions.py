@@ -63,6 +63,30 @@ ReadableRows: TypeAlias = KernelRows | RowsView  # rows of K, of all points or o
 class DualSolution(NamedTuple):
     """The solution of a `Dual`, with its report.
 
+    The decision function is f(x) + b with f = sum_i coefficients_i k(x_i, .).  The certificate of
+    the report contains the duality gap, which bounds how far the objective is from its minimum.
+
+    Attributes
+    ----------
+    variables : ndarray of shape (n_variables,)
+        The dual variables v.
+    at_bound : ndarray of bool of shape (n,)
+        Mask of the support vectors whose variables are all at a bound.
+    coefficients : ndarray of shape (n,)
+        One value per point, which is 0 unless the point is a support vector.
+    values : ndarray of shape (n,)
+        f at the points, in float64.
+    multipliers : ndarray of shape (n_groups,)
+        One multiplier for each group; the intercept b is minus their mean.
+    report : Report
+        Status, number of steps, violation, and certificate.
+    stop : StopReason, default=StopReason.CONVERGED
+        Why the solver stopped.
+
+    See Also
+    --------
+    Dual : The problem.
+
     Examples
     --------
     >>> from mercer import SVC
@@ -88,10 +112,26 @@ class DualSolution(NamedTuple):
         report: Report,
         stop: StopReason,
     ) -> Self:
-        """Create the solution with variables v, and add the certificate to its report.
+        """Create a solution, and add the certificate to its report.
 
-        `values` are those of f at the points.  The residual of the report is the violation, and its
-        certificate may contain additional entries, such as operation counts.
+        Parameters
+        ----------
+        dual : Dual
+            The problem.
+        v : ndarray of shape (n_variables,)
+            The variables.
+        values : ndarray of shape (n,)
+            The values of f = K v at the points.
+        report : Report
+            Its residual is the violation, and its certificate may contain additional entries, such
+            as operation counts.
+        stop : StopReason
+            Why the solver stopped.
+
+        Returns
+        -------
+        DualSolution
+            The solution, with the duality gap in its certificate.
         """
         g = dual.gradient(values)
         multipliers = dual.multipliers(v, g)

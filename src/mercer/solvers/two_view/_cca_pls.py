@@ -48,13 +48,33 @@ from ._views import TwoViewResult, View, check_views, leading_singular_vectors
 class CanonicalCorrelations:
     """Kernel CCA: find the pairs of functions with the largest regularised correlations.
 
+    It maximises cov(f(x), g(y)) subject to var f + alpha |f|^2 = 1 = var g + alpha_y |g|^2.  Use it
+    to find what two descriptions of the same points have in common, such as images and their
+    captions.
+
     Parameters
     ----------
     n_components : int, default=2
         Number of pairs.
     alpha, alpha_y : float, default=1e-3
         Positive penalties on the squared norms |f|^2 and |g|^2 of the functions of the first and
-        second view.  Larger values give smoother functions with smaller correlations.
+        second view.  Larger values give smoother functions with smaller correlations.  Choose them
+        by the correlations on points that were not used in the fit, because those of the fit
+        approach 1 for small penalties.
+
+    See Also
+    --------
+    PartialLeastSquares : The largest covariances instead of correlations.
+
+    References
+    ----------
+    Hotelling, "Relations between two sets of variates", Biometrika, 1936.
+
+    Hardoon, Szedmak and Shawe-Taylor, "Canonical correlation analysis: an overview with application
+    to learning methods", Neural Computation, 2004.
+
+    Fukumizu, Bach and Gretton, "Statistical consistency of kernel canonical correlation analysis",
+    Journal of Machine Learning Research, 2007.
 
     Examples
     --------
@@ -82,11 +102,23 @@ class CanonicalCorrelations:
 
     @staticmethod
     def workspace(n: int, m: int, m_y: int, k: int) -> int:
-        """Return the memory in bytes for the covariances, their factors and the scores.
-
-        The views have n points with m and m_y coordinates, and k components are computed.
+        """Return the memory for the covariances, their factors and the scores.
 
         The coordinates of the two views are not included.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m, m_y : int
+            Numbers of coordinates of the two views.
+        k : int
+            Number of components.
+
+        Returns
+        -------
+        int
+            Number of bytes.
         """
         return 8 * (3 * (m * m + m_y * m_y) + 3 * m * m_y + 6 * n * k + (1 << 19))
 
@@ -94,6 +126,17 @@ class CanonicalCorrelations:
         """Return the pairs of directions and their correlations.
 
         They are scaled such that var f + alpha |f|^2 = 1, and likewise for the second view.
+
+        Parameters
+        ----------
+        x, y : View
+            The two views of the same n points, with m and m' coordinates.
+
+        Returns
+        -------
+        TwoViewResult
+            Directions of shape (m, k) and (m', k) for k = n_components, and correlations of shape
+            (k,).
         """
         watch = Stopwatch()
         check_views(x, y)
@@ -147,13 +190,26 @@ class CanonicalCorrelations:
 class PartialLeastSquares:
     """Kernel PLS: find pairs of functions with the largest covariance, one after the other.
 
+    It maximises cov(f(x), g(y)) subject to |f| = |g| = 1, and deflates both views after each pair.
+    In the regression mode, the scores of x are good predictors of y, and few components often
+    suffice.  Unlike CCA, it has no penalty; the number of components regularises.
+
     Parameters
     ----------
     n_components : int, default=2
-        Number of pairs.
+        Number of pairs.  For a regression, choose it by cross-validation.
     mode : {"regression", "canonical"}, default="regression"
         After each pair, a component of y is removed: its regression on the score of x
         ("regression"), or on the score of y ("canonical").
+
+    See Also
+    --------
+    CanonicalCorrelations : The largest correlations instead of covariances.
+
+    References
+    ----------
+    Rosipal and Trejo, "Kernel partial least squares regression in reproducing kernel Hilbert
+    space", Journal of Machine Learning Research, 2001.
 
     Examples
     --------
@@ -173,11 +229,23 @@ class PartialLeastSquares:
 
     @staticmethod
     def workspace(n: int, m: int, m_y: int, k: int) -> int:
-        """Return the memory in bytes for the covariances, their squares and the scores.
-
-        The views have n points with m and m_y coordinates, and k components are computed.
+        """Return the memory for the covariances, their squares and the scores.
 
         The coordinates of the two views are not included.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+        m, m_y : int
+            Numbers of coordinates of the two views.
+        k : int
+            Number of components.
+
+        Returns
+        -------
+        int
+            Number of bytes.
         """
         return 8 * (5 * m * m_y + 2 * min(m, m_y) ** 2 + 8 * n * k + (1 << 19))
 
@@ -187,6 +255,17 @@ class PartialLeastSquares:
         The scores are (F - mean) times the directions, where F are the coordinates of a view.  In
         the regression mode, the directions of y are singular vectors of the deflated covariance
         matrix; in the canonical mode, they are corrected for the deflation.
+
+        Parameters
+        ----------
+        x, y : View
+            The two views of the same n points, with m and m' coordinates.
+
+        Returns
+        -------
+        TwoViewResult
+            Directions of shape (m, k) and (m', k) for k = n_components, and covariances of shape
+            (k,).
         """
         watch, k, deflate_both = Stopwatch(), self.n_components, self.mode == "canonical"
         check_views(x, y)

@@ -60,27 +60,80 @@ class View:
 
     @classmethod
     def of(cls, F: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Return the view of points with coordinates F; the weights are normalised to sum to 1."""
+        """Return the view of points with given coordinates.
+
+        Parameters
+        ----------
+        F : ndarray of shape (n, m)
+            Whitened coordinates, one point per row, not centred.
+        weights : ndarray of shape (n,) or None, default=None
+            Weights of the points, which are normalised to sum to 1; None means equal weights.
+
+        Returns
+        -------
+        View
+            The view, which does not copy F.
+        """
         weights = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
         return cls(F, weights, rmatvec(F, weights))
 
     def scores(self, W: np.ndarray) -> np.ndarray:
-        """Return the scores (F - 1 m^T) W of the directions W; m is the mean of F."""
+        """Return the scores (F - 1 m^T) W of directions; m is the mean of F.
+
+        Parameters
+        ----------
+        W : ndarray of shape (m,) or (m, k)
+            Directions, one per column.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k)
+            The centred scores.
+        """
         return self.F @ W - self.mean @ W
 
     def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
-        """Return (F - 1 m^T)^T diag(c) T, where m is the mean and c are the weights."""
+        """Return (F - 1 m^T)^T diag(c) T, where m is the mean and c are the weights.
+
+        Parameters
+        ----------
+        T : ndarray of shape (n,) or (n, k)
+            Values at the points.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            The covariances of the coordinates with T.
+        """
         T = (self.weights * T.T).T
         return rmatvec(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
 
     def covariance(self, other: View) -> np.ndarray:
-        """Return the covariance matrix of the coordinates of two views, of shape (m, m')."""
+        """Return the covariance matrix of the coordinates of two views.
+
+        Parameters
+        ----------
+        other : View
+            A view of the same points, with m' coordinates.
+
+        Returns
+        -------
+        ndarray of shape (m, m')
+            The weighted covariances.
+        """
         return cross_gram(self.F, self.weights, other.F, self.mean, other.mean)
 
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the eigenvalues and eigenvectors of the covariance matrix of this view.
 
         Eigenvalues that are so small that they may be rounding errors are omitted.
+
+        Returns
+        -------
+        values : ndarray of shape (r,)
+            Eigenvalues in ascending order.
+        vectors : ndarray of shape (m, r)
+            Eigenvectors, one per column.
         """
         C = weighted_gram(self.F, self.weights, self.mean)
         values, Q = eigh(C, lower=True, overwrite_a=True)
@@ -119,6 +172,7 @@ class TwoViewResult:
     view : View
         The first view.
     report : Report
+        Status, time and residual.
 
     Examples
     --------
@@ -140,13 +194,40 @@ class TwoViewResult:
 
     @classmethod
     def of(cls, x: View, y: View, U: np.ndarray, V: np.ndarray, **attributes: Any) -> Self:
-        """Return the result for two views with directions U and V; the offsets are computed."""
+        """Return the result for two views with given directions; the offsets are computed.
+
+        Parameters
+        ----------
+        x, y : View
+            The two views.
+        U, V : ndarray of shape (m, k) and (m', k)
+            Directions of the first and of the second view.
+        **attributes : object
+            The attributes `values` and `report`.
+
+        Returns
+        -------
+        TwoViewResult
+            The result.
+        """
         return cls(U, V, offset=x.mean @ U, offset_y=y.mean @ V, view=x, **attributes)
 
     def regression(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return B and b of the least-squares regression targets ~ T B + b.
+        """Return the least-squares regression T B + b of targets on the scores T of the first view.
 
-        T are the scores of the first view.  They must be uncorrelated, as they are for PLS.
+        The scores must be uncorrelated, as they are for PLS.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n, q)
+            Targets of the points.
+
+        Returns
+        -------
+        B : ndarray of shape (k, q)
+            Coefficients of the scores.
+        b : ndarray of shape (q,)
+            Intercepts, the means of the targets.
         """
         c, T = self.view.weights, self.view.scores(self.x)
         mean = c @ targets
