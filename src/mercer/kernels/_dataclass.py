@@ -18,10 +18,26 @@ FieldWriter = Function[[Any], str]  # formats the value of a field
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[T]) -> type[T]:
-    """Class decorator that makes a kernel or basis class a frozen dataclass.
+    """Make a kernel or basis class a frozen dataclass (class decorator).
 
-    Use it for every new kernel class.  Equality, hash and repr are inherited from the base
-    class, which can also compare fields that are arrays.
+    Use it for every new kernel class with fields.  Equality, hash and repr are inherited from the
+    base class, which can also compare fields that are arrays.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `Kernel`.  Its annotated class variables become the parameters of the
+        constructor; declare those that a search may change with `parameter`.
+
+    Returns
+    -------
+    type
+        The same class, as a dataclass whose instances are immutable.
+
+    See Also
+    --------
+    parameter : Declares a tunable parameter as a field.
+    Kernel : The base class, and the methods that a new kernel implements.
 
     Examples
     --------

@@ -69,17 +69,22 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
         The expression, with at most 100 000 characters and at most 100 nested brackets.
     names : dict, optional
         Additional names {name: object} that the text may use: custom kernel classes, and functions
-        that are parameters of `Map`, `Callable` and others.
+        that are parameters of `Map`, `Callable` and others.  By default there are none.
 
     Returns
     -------
     Kernel
+        The kernel of the expression.  For the `repr` of a kernel k, it equals k.
 
     Raises
     ------
     KernelSyntaxError
         If the text is not a valid expression.  This is a ValueError whose message shows the
         position of the mistake and, for an unknown name, the most similar known name.
+
+    See Also
+    --------
+    as_kernel : Also converts functions and scikit-learn kernels.
 
     Examples
     --------
