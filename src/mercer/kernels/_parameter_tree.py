@@ -140,13 +140,13 @@ def child(default: Any = dataclasses.MISSING, **options: Any) -> Any:
     ----------
     default : object, optional
         The default value of the field.
-    free : bool, default True
+    free : bool, default=True
         Whether the parameters of the child are part of `theta`.
-    limits : str, default ""
+    limits : str, default=""
         The name of a field that contains the bounds of the parameters of the child.
-    transparent : bool, default False
+    transparent : bool, default=False
         Whether the parameters of the node are those of the child, with the same names.
-    foreign : bool, default False
+    foreign : bool, default=False
         Whether the child is a Gaussian process kernel of scikit-learn.
     """
     return dataclasses.field(default=default, metadata={"child": _ChildOptions(**options)})

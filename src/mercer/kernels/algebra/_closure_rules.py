@@ -334,7 +334,7 @@ class Scale(_ScalarFunction):
     ----------
     kernel : Kernel
         The kernel k_1 to scale.
-    factor : float, default 1.0
+    factor : float, default=1.0
         The factor, >= 0, tunable.  In a Gaussian process it is the signal variance.
 
     Examples
@@ -413,7 +413,7 @@ class Power(_ScalarFunction):
     ----------
     kernel : Kernel
         The kernel k_1 to raise to a power.
-    exponent : float, default 1
+    exponent : float, default=1
         A positive integer, or any positive number if `kernel` is infinitely divisible (for example
         `RBF` and `Laplacian`).
 

@@ -205,7 +205,7 @@ class GaussianBasis(_Basis):
     ----------
     centres : array-like of shape (M, d), or (M,) if the points have one column
         The centres c_m.
-    width : float, default 1.0
+    width : float, default=1.0
         The standard deviation of the Gaussians, > 0.
 
     Examples
@@ -254,7 +254,7 @@ class SigmoidBasis(_Basis):
     ----------
     centres : array-like of shape (M,)
         The centres c_m.
-    width : float, default 1.0
+    width : float, default=1.0
         The width of the steps, > 0.
 
     Examples
@@ -300,7 +300,7 @@ class PolynomialBasis(_Basis):
 
     Parameters
     ----------
-    degree : int, default 2
+    degree : int, default=2
         The largest degree, >= 0.
 
     Examples
@@ -353,7 +353,7 @@ class QuadraticMap(_Basis):
 
     Parameters
     ----------
-    coef0 : float, default 0.0
+    coef0 : float, default=0.0
         The constant term of the kernel, >= 0.
 
     Examples
@@ -408,9 +408,9 @@ class GaussianSeries(_Basis):
 
     Parameters
     ----------
-    length_scale : float, default 1.0
+    length_scale : float, default=1.0
         The length scale l of the Gaussian kernel, > 0.
-    n_terms : int, default 40
+    n_terms : int, default=40
         The number of features.
 
     Examples

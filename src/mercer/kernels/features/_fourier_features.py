@@ -164,7 +164,7 @@ def random_features(
         The number of columns of the points.
     n_features : int
         The number of features D, an even number.  More features give a smaller error.
-    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How to draw the frequencies.  "qmc" uses Sobol points with a random shift; its error is
         nearly proportional to 1/D in a few dimensions, and best if D is a power of two.
         "orthogonal" makes Gaussian frequencies orthogonal within blocks of `n_columns`; for kernels
@@ -240,7 +240,7 @@ def skewed_features(
         The number of columns of the points.
     n_features : int
         The number of features, an even number.
-    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How to draw the frequencies, see `random_features`.
     random_state : None, int or Generator, optional
         The same seed gives the same basis.

@@ -62,20 +62,20 @@ class LocalAlignment(PairwiseStringKernel):
 
     Parameters
     ----------
-    scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default "BLOSUM62"
+    scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default="BLOSUM62"
         The score of each pair of symbols.  An array must have one row and one column for each
         symbol of `alphabet`.
     alphabet : str, optional
         The symbols to which the rows of `scores` belong, if it is an array.  Symbols that are not
         in the alphabet are never paired; a gap can extend over them.
-    opening : float, default 11.0
+    opening : float, default=11.0
         The cost of the first symbol of a gap, >= 0.
-    extension : float, default 1.0
+    extension : float, default=1.0
         The cost of each further symbol of a gap, >= 0.
-    beta : float, default 0.5
+    beta : float, default=0.5
         The factor of the score, > 0 (inverse temperature).  If beta is near 0, all alignments have
         about the same weight; if it is large, the best alignment dominates.
-    normalized : bool, default False
+    normalized : bool, default=False
         Whether to return k(s, t) / sqrt(k(s, s) k(t, t)), computed from logarithms.  Unlike
         `Normalized`, this also works for strings so long that k(s, s) exceeds 1e308 (with BLOSUM62
         and beta = 0.5, from about 270 residues).
