@@ -18,16 +18,12 @@ FieldWriter = Function[[Any], str]  # formats the value of a field
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[T]) -> type[T]:
-    """Make a kernel or basis class a frozen dataclass (class decorator).
+    """Class decorator that makes a kernel or basis class a frozen dataclass.
 
-    Use it for every new kernel class with fields.  Equality, hash and repr are inherited from the
-    base class, which can also compare fields that are arrays.
-
-    Parameters
-    ----------
-    cls : type
-        A subclass of `Kernel`.  Its annotated class variables become the parameters of the
-        constructor; declare those that a search may change with `parameter`.
+    Use it for every new kernel class with fields.  The annotated class variables become the
+    parameters of the constructor; declare those that a search may change with `parameter`.
+    Equality, hash and repr are inherited from the base class, which can also compare fields that
+    are arrays.
 
     Returns
     -------

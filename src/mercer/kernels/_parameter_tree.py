@@ -407,7 +407,7 @@ class ParameterTree(Value, ABC):
     def set_params(self, **params: Any) -> Self:
         """Return a new kernel with other parameters.
 
-        Unlike `set_params` of scikit-learn's estimators, it does not modify the object, because
+        Unlike the method of estimators, it does not modify the object, because
         kernels are immutable.
 
         Parameters

@@ -69,7 +69,7 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
         The expression, with at most 100 000 characters and at most 100 nested brackets.
     names : dict, optional
         Additional names {name: object} that the text may use: custom kernel classes, and functions
-        that are parameters of `Map`, `Callable` and others.  By default there are none.
+        that are parameters of `Map`, `Callable` and others.
 
     Returns
     -------
