@@ -97,6 +97,11 @@ def from_sklearn(kernel: GPKernel) -> Kernel:
     Kernel
         A mercer kernel with the same values.
 
+    See Also
+    --------
+    SklearnKernel : The wrapper of kernels that are not translated.
+    as_kernel : Also converts names and functions.
+
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -231,7 +236,13 @@ class SklearnKernel(Kernel):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        The wrapped kernel.  `theta` and `bounds` are those of this kernel.
+        The wrapped kernel.  `theta` and `bounds` are those of this kernel.  Prefer `from_sklearn`,
+        which wraps a kernel only if necessary.
+
+    See Also
+    --------
+    from_sklearn : Translates the kernels of scikit-learn that mercer has, which is faster.
+    Callable : Kernel of a Python function, without parameters to tune.
 
     Notes
     -----
@@ -426,12 +437,12 @@ def as_kernel(
     ----------
     spec : Kernel, str, callable or scikit-learn GP kernel
         The specification, see the table.
-    gamma : float, "scale", "auto", "median" or None, default=None
-        The gamma of a kernel given by name.  A rule such as "median" is replaced by a number when
-        an estimator is fitted.  None means scikit-learn's default: 1 for "chi2", and
-        1 / n_features ("auto") for all others.
+    gamma : float, str or None, default=None
+        The gamma of a kernel given by name, or a rule: "scale", "auto", "median", "scott" or
+        "silverman", see `RBF`.  A rule is replaced by a number when an estimator is fitted.  None
+        means scikit-learn's default: 1 for "chi2", and 1 / n_features ("auto") for all others.
     degree : int, default=3
-        The degree of "poly".
+        The degree of "poly".  2 or 3 are usual.
     coef0 : float, default=1
         The constant term of "poly" and "sigmoid".
     kernel_params : dict, optional
@@ -440,6 +451,12 @@ def as_kernel(
     Returns
     -------
     Kernel
+        The kernel.  Rules for gamma are still unresolved.
+
+    See Also
+    --------
+    parse_kernel : Parses expressions such as "RBF() + 1".
+    from_sklearn : Converts scikit-learn's Gaussian process kernels.
 
     Examples
     --------

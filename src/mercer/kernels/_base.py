@@ -56,7 +56,10 @@ class Kernel(ParameterTree):
     """Base class of all kernels: symmetric functions k(x, z) of two points.
 
     Kernels are immutable.  They are combined with `+`, `*` and `**`, and evaluated by calling them:
-    `k(X, Z)` returns the matrix with the entries k(x_i, z_j).
+    `k(X, Z)` returns the matrix with the entries k(x_i, z_j).  What a point is depends on the
+    kernel: a row of an array of shape (n, d), a string, a set, a graph, ...; `domain.kind` names
+    it.  The positive parameters are available as one vector of logarithms, `theta`, for parameter
+    searches.
 
     A new kernel overrides some of the following methods.  P and Q are prepared points, and `inner`
     contains one value per child kernel.  Base classes such as `Radial`, `DotProduct`, `Explicit`
@@ -91,6 +94,15 @@ class Kernel(ParameterTree):
                                                                    return the new kernel
     =============================== ============================== =================================
 
+    See Also
+    --------
+    Radial : Base class of kernels that depend on the distance of two vectors.
+    DotProduct : Base class of kernels that depend on the inner product of two vectors.
+    Explicit : Base class of kernels with sparse explicit features.
+    PairwiseKernel : Base class of kernels that are computed pair by pair.
+    Callable : Makes a kernel of a Python function, without a new class.
+    as_kernel : Converts names, functions and scikit-learn kernels to kernels.
+
     Examples
     --------
     >>> from mercer.kernels import RBF, Kernel
@@ -111,13 +123,16 @@ class Kernel(ParameterTree):
 
         Parameters
         ----------
-        X : n points
-        Z : m points, optional
-            By default X itself.
+        X : collection of n points
+            The points x_i in a form that the kernel accepts, such as an array of shape (n, d).
+        Z : collection of m points, optional
+            The points z_j.  By default Z is X itself; the result is then the Gram matrix of X.
 
         Returns
         -------
         ndarray of shape (n, m)
+            The kernel values, in float32 if all points are float32 and the kernel supports it, else
+            in float64.
         """
         P, Q = prepare_pair(self, X, Z)
         out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
@@ -126,30 +141,123 @@ class Kernel(ParameterTree):
         return out
 
     def diag(self, X: Points) -> np.ndarray:
-        """Return the diagonal k(x_i, x_i) of k(X, X), shape (n,)."""
+        """Return the diagonal of the Gram matrix, k(x_i, x_i), without computing the matrix.
+
+        Parameters
+        ----------
+        X : collection of n points
+            The points x_i in a form that the kernel accepts, such as an array of shape (n, d).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values k(x_i, x_i): the squared norms of the feature vectors, or the prior variances
+            of a Gaussian process with this covariance.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().diag([[1.0, 2.0], [3.0, 4.0]])
+        array([ 5., 25.])
+        """
         self._require_resolved()
         return self._diag(X)
 
     def prepare(self, X: Points, like: Prepared | None = None) -> Prepared:
-        """Return the points X in the form that `tile` requires.
+        """Return the points in the form from which `tile` computes kernel values.
 
-        If `like` (the other operand, already prepared) is given, the result can be used in one tile
-        with it; for example, both are then centred at the same point.
+        Preparation validates and converts the points once, so that many tiles (blocks of the kernel
+        matrix) can be computed from them.  Most users call the kernel, `k(X, Z)`, which does both.
+
+        Parameters
+        ----------
+        X : collection of n points
+            The points in a form that the kernel accepts, such as an array of shape (n, d).
+        like : Prepared, optional
+            The other operand of the tile, already prepared.  Both operands then share their frame;
+            for example, both are centred at the same point.  Pass it whenever X is compared with
+            points that were prepared before.
+
+        Returns
+        -------
+        Prepared
+            The n prepared points.  Slices and index arrays select rows from them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import Linear
+        >>> k = Linear()
+        >>> P = k.prepare([[1.0], [2.0], [3.0]])
+        >>> Q = k.prepare([[10.0]], like=P)
+        >>> k.tile(P[1:], Q, np.empty((2, 1)))
+        array([[20.],
+               [30.]])
         """
         self._require_resolved()
         return self._prepare(X, like)
 
     def tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
-        """Fill `out` with the kernel values k(P, Q) of prepared points, and return it."""
+        """Compute a tile, that is, a block of the kernel matrix, from prepared points.
+
+        Parameters
+        ----------
+        P : Prepared
+            The n points of the rows, from `prepare`.
+        Q : Prepared
+            The m points of the columns, prepared with `like=P`, or a selection of rows of P.
+        out : ndarray of shape (n, m)
+            The array that receives the kernel values, of dtype float64, or float32 if both operands
+            have this dtype.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The array `out`, which contains the values k(p_i, q_j).
+        """
         self._tile(P, Q, out)
         return out
 
     def pullback(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
-        """Return the gradient sum_ij W_ij dk(x_i, z_j) / d theta, one entry per entry of `theta`.
+        """Return the gradient of a weighted sum of kernel values with respect to `theta`.
 
-        This is reverse-mode differentiation: the weights W, shape (n, m), are propagated through
-        the kernel expression, so that the (n, m, p) array of all derivatives is never formed.
-        `Z=None` means that Z is X.
+            g = sum_ij W_ij dk(x_i, z_j) / d theta
+
+        If W is the derivative of a loss with respect to the kernel matrix, g is the derivative of
+        the loss with respect to the logarithms of the parameters.  This is reverse-mode
+        differentiation: the weights are propagated through the kernel expression, so that the (n,
+        m, p) array of all derivatives is never formed.
+
+        Parameters
+        ----------
+        X : collection of n points
+            The points x_i in a form that the kernel accepts, such as an array of shape (n, d).
+        Z : collection of m points, or None
+            The points z_j.  None means X itself.
+        W : array-like of shape (n, m)
+            The weight of each kernel value.
+
+        Returns
+        -------
+        ndarray of shape (p,)
+            One derivative per entry of `theta`, in the order of `theta_names`.  It is empty if the
+            kernel has no free parameters.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If the kernel has parameters without a derivative; wrap it as `Fixed(...)` to exclude
+            them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import RBF
+        >>> k, X = 3.0 * RBF(), [[0.0], [1.0]]
+        >>> k.theta_names
+        ['kernel__length_scale', 'factor']
+        >>> k.pullback(X, None, np.ones((2, 2))).round(4)  # the second entry is the sum of k(X)
+        array([3.6392, 9.6392])
         """
         if not self._n_free_parameters:
             return np.zeros(0)
@@ -158,19 +266,74 @@ class Kernel(ParameterTree):
         return np.concatenate([np.ravel(gradient[path]) for path, _ in self._parts])
 
     def linearise(self, X: Points, Z: Points = None) -> KernelLinearisation:
-        """Return the matrix k(X, Z) with its derivatives with respect to `theta`.
+        """Return the matrix k(X, Z) together with its derivatives with respect to `theta`.
 
-        `Z=None` means that Z is X.
+        Optimisers use it if they need both products with the matrix and with its derivatives at the
+        same parameters, because intermediate results such as distances are then shared.
+
+        Parameters
+        ----------
+        X : collection of n points
+            The points x_i in a form that the kernel accepts, such as an array of shape (n, d).
+        Z : collection of m points, optional
+            The points z_j.  None means X itself.
+
+        Returns
+        -------
+        KernelLinearisation
+            An object with the attribute `values`, the matrix K of shape (n, m), and these methods
+            for p parameters: `pullback(W)`, the gradient of shape (p,), as in `Kernel.pullback`;
+            `products(V)`, the product K V of shape (n, q) for V of shape (m, q); and `tangents(V)`,
+            the products (dK / d theta) V of shape (p, n, q).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import RBF
+        >>> linearised = RBF().linearise([[0.0], [1.0]])
+        >>> linearised.products(np.ones((2, 1))).round(4)
+        array([[1.6065],
+               [1.6065]])
+        >>> linearised.tangents(np.ones((2, 1))).shape
+        (1, 2, 1)
         """
         self._require_resolved()
         return linearisation(self, X, Z)
 
     def input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
-        """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
+        """Return the gradient of weighted sums of kernel values with respect to the points.
 
-        This is the derivative with respect to the first argument only, even if Z is None and both
-        arguments are X.  If k is not differentiable at x_i = z_j (Laplacian, Matern(nu=0.5), ...),
-        such a pair contributes 0, the midpoint of its subgradients.
+            g_i = sum_j W_ij dk(x_i, z_j) / dx_i
+
+        It is the gradient of functions f(x) = sum_j c_j k(x, z_j), and is used to optimise points,
+        for example pre-images and inducing points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The points x_i at which the gradient is computed.
+        Z : array-like of shape (m, d), or None
+            The points z_j.  None means X itself; even then, the derivative is the one with respect
+            to the first argument only.
+        W : array-like of shape (n, m)
+            The weight of each kernel value.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            One gradient per point of X.  If k is not differentiable at x_i = z_j (`Laplacian`,
+            `Matern(nu=0.5)`, ...), such a pair contributes 0, the midpoint of its subgradients.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If the kernel has no derivative with respect to its points.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(degree=2, coef0=0.0).input_gradient([[3.0]], [[1.0], [2.0]], [[1.0, 1.0]])
+        array([[30.]])
         """
         self._require_resolved()
         return self._input_gradient(X, Z, self._check_weights(X, Z, W))
@@ -288,13 +451,13 @@ class Kernel(ParameterTree):
 
         Parameters
         ----------
-        X : points, optional
+        X : collection of points, optional
             Example points with which the search for a counterexample starts; by default points
-            are generated.
-        order : int, default 0
+            are generated.  Pass typical points if the kernel is a function of your own.
+        order : int, default=0
             0 for a Mercer kernel; m to check for conditional positive definiteness of order m.
-        **options
-            Further options of `mercer.validity`.
+        **options : keyword arguments
+            Further parameters of `mercer.validity`: `n_grams`, `random_state` and `tol`.
 
         Returns
         -------
@@ -336,17 +499,28 @@ class Kernel(ParameterTree):
     ) -> Kernel:
         """Return this kernel with rules such as "median" replaced by their values on X.
 
-        Estimators call this in `fit`.
+        Estimators call this in `fit`.  Call it before a kernel with rules is evaluated directly.
 
         Parameters
         ----------
-        X : n points
-            The training points.
+        X : collection of n points
+            The training points, such as an array of shape (n, d).
         weights : ndarray of shape (n,), optional
             The weights of the points: a point of weight 2 counts as two points, and a point of
             weight 0 is ignored.
         targets : ndarray of shape (n, q), optional
             The target values, used only by kernels that learn from targets (`MultipleKernel`).
+
+        Returns
+        -------
+        Kernel
+            The kernel with numbers in place of rules, or the kernel itself if it has no rules.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF("median").resolve([[0.0], [1.0], [3.0]])  # the median of 1, 2 and 3
+        RBF(length_scale=2.0)
         """
         if not self._needs_training_points():
             return self

@@ -20,8 +20,20 @@ FieldWriter = Function[[Any], str]  # formats the value of a field
 def node(cls: type[T]) -> type[T]:
     """Class decorator that makes a kernel or basis class a frozen dataclass.
 
-    Use it for every new kernel class.  Equality, hash and repr are inherited from the base
-    class, which can also compare fields that are arrays.
+    Use it for every new kernel class with fields.  The annotated class variables become the
+    parameters of the constructor; declare those that a search may change with `parameter`.
+    Equality, hash and repr are inherited from the base class, which can also compare fields that
+    are arrays.
+
+    Returns
+    -------
+    type
+        The same class, as a dataclass whose instances are immutable.
+
+    See Also
+    --------
+    parameter : Declares a tunable parameter as a field.
+    Kernel : The base class, and the methods that a new kernel implements.
 
     Examples
     --------

@@ -37,22 +37,31 @@ class Prepared:
 
     Rows can be selected with slices, indices or masks, as in an array.
 
+    `Kernel.prepare` returns it.  Only authors of new kernels construct it, in `_prepare`.
+
     Parameters
     ----------
-    arrays : tuple
-        Arrays or other collections with one row per point.
-    children : tuple of Prepared
+    arrays : tuple, default=()
+        Arrays or other collections with one row per point, from which `_tile` computes values.
+    children : tuple of Prepared, default=()
         The same points, prepared by the child kernels.
-    frame : object
+    frame : object, default=None
         Data that both operands of a tile must share, such as a common centre, and that belong to
         the whole collection, not to single points.
-    dtype : dtype
-        The precision in which tiles of these points should be computed.
-    source : object
-        An object that identifies the collection from which the rows were taken.
-    positions : range or ndarray of int
+    dtype : dtype, default=float64
+        The precision in which tiles of these points should be computed, float32 or float64.
+    source : object, optional
+        An object that identifies the collection from which the rows were taken.  By default a new
+        object, so that the rows are different from all other points.
+    positions : range or ndarray of int of shape (n,), optional
         The positions of the rows in that collection.  Two rows are the *same point* if their
-        source and position are the same; equal values are not sufficient.
+        source and position are the same; equal values are not sufficient.  By default 0, ...,
+        n - 1.
+
+    See Also
+    --------
+    Kernel.prepare : Returns the prepared points of a kernel.
+    Kernel.tile : Computes kernel values of prepared points.
 
     Examples
     --------
@@ -77,7 +86,21 @@ class Prepared:
 
     @classmethod
     def from_children(cls, *children: Prepared, arrays: tuple = ()) -> Self:
-        """Return the prepared points of a kernel, given those of its child kernels."""
+        """Return the prepared points of a kernel, given those of its child kernels.
+
+        Parameters
+        ----------
+        *children : Prepared
+            The same n points, prepared by each child kernel.  The precision is the highest of
+            theirs.
+        arrays : tuple, default=()
+            Additional arrays of this kernel, with one row per point.
+
+        Returns
+        -------
+        Prepared
+            The n points, with the source and the positions of the first child.
+        """
         dtype = np.result_type(*(c.dtype for c in children))
         return cls(arrays, children, None, dtype, children[0].source, children[0].positions)
 
@@ -86,7 +109,7 @@ class Prepared:
 
     @property
     def index(self) -> np.ndarray:
-        """The positions of the rows in the source collection, as an array."""
+        """The positions of the rows in the source collection, an integer array of shape (n,)."""
         return np.asarray(self.positions, dtype=np.intp)
 
     def __getitem__(self, rows: Any) -> Prepared:
@@ -108,19 +131,58 @@ class Prepared:
         return self.index[rows]
 
     def astype(self, dtype: DTypeLike) -> Prepared:
-        """Return the same points in another precision; floating-point arrays are rounded to it."""
+        """Return the same points in another precision.
+
+        Parameters
+        ----------
+        dtype : dtype
+            The precision, float32 or float64.  Floating-point arrays are rounded to it.
+
+        Returns
+        -------
+        Prepared
+            The n points with their arrays in this precision.
+        """
         arrays = tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays)
         children = tuple(c.astype(dtype) for c in self.children)
         return replace(self, arrays=arrays, children=children, dtype=dtype)
 
     def cached(self, key: str, make: Function[[], Any]) -> Any:
-        """Return the result of `make()`, which is computed once and then cached under `key`."""
+        """Return a value that is computed once for these points and then reused by later tiles.
+
+        Parameters
+        ----------
+        key : str
+            The name of the value.
+        make : callable
+            The function without arguments that computes the value.  It is called only if there is
+            no value of this name yet.
+
+        Returns
+        -------
+        object
+            The result of `make()`.
+        """
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
 
     def coincidences(self, other: Prepared) -> tuple[np.ndarray, np.ndarray]:
-        """Return arrays of all i and j for which row i and row j of `other` are the same point."""
+        """Return the pairs of rows that are the same point of the same collection.
+
+        Kernels need them where a formula is inaccurate or different for equal points; for example,
+        `White` adds noise to these pairs only.
+
+        Parameters
+        ----------
+        other : Prepared
+            The other operand of a tile.
+
+        Returns
+        -------
+        i, j : ndarray of int of shape (n_pairs,)
+            Row i[t] of this operand and row j[t] of `other` are the same point.
+        """
         if self.source is not other.source:
             return _NO_PAIRS
         a, b = self.positions, other.positions

@@ -26,7 +26,15 @@ from ._properties import Domain, Properties
 class PairwiseKernel(Kernel):
     """Base class of kernels whose values are computed for a list of pairs of points.
 
-    A subclass implements `_pairs`; tiles and the diagonal are computed from it.
+    A subclass implements `_pairs(P, Q, i, j)`, which returns the values k(p_i, q_j) for two index
+    arrays of equal length; tiles and the diagonal are computed from it.  Use this class if a value
+    is expensive and no matrix product computes many of them at once, as for alignments.
+
+    See Also
+    --------
+    Callable : Kernel of a Python function, without a new class.
+    Explicit : Base class for kernels with sparse explicit features, which is faster.
+    Prepared : The form in which `_pairs` receives the points.
 
     Examples
     --------
@@ -76,16 +84,25 @@ class Callable(PairwiseKernel):
     function : callable
         A symmetric function.  For a Mercer kernel it must also be positive semidefinite.  This
         cannot be proved automatically, but `validity` searches for a counterexample.
-    contract : {"auto", "matrix", "pair"}, default "auto"
+    contract : {"auto", "matrix", "pair"}, default="auto"
         How to call the function.  "matrix": function(X, Z) takes two collections of points and
         returns an array of shape (n, m).  "pair": function(x, z) takes two points and returns a
         number.  "auto" calls the function with a few points, and selects "matrix" if it returns
-        arrays of the right shapes.
+        arrays of the right shapes.  Choose "matrix" if the function supports it, because one call
+        for many pairs is much faster.
     params : dict, optional
         Additional keyword arguments of the function.
     order : int, optional
         What is known about the function: 0 if it is positive semidefinite, m if it is conditionally
-        positive definite of order m.  `validity` relies on this without checking it.
+        positive definite of order m.  `validity` relies on this without checking it.  None, the
+        default, means that nothing is known.
+
+    See Also
+    --------
+    PairwiseKernel : Base class, for a new kernel class with parameters.
+    Precomputed : If the matrix of all kernel values is already available.
+    Features : If the function is an inner product of known features; it is then a Mercer kernel.
+    Map : If the function is a known kernel of transformed points.
 
     Examples
     --------

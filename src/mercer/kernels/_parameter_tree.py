@@ -44,16 +44,24 @@ def parameter(
     Parameters
     ----------
     default : float or str, optional
-        The default value of the field.
+        The default value of the field.  Without it, the constructor requires a value.
     check : callable, optional
-        Function of the names of the class and of the field, and of a value of the field.  It raises
-        an error if the value is invalid.  By default, values are not checked.
-    bounds : tuple (low, high), default (1e-5, 1e5)
-        The interval in which a hyperparameter search looks for the value.
+        `check(class_name, field_name, value)` raises an error if the value is invalid.  By default,
+        values are not checked.
+    bounds : tuple (low, high), default=(1e-5, 1e5)
+        The interval in which a parameter search looks for the value.  Narrow it if values outside
+        some range make no sense, such as a length scale below the precision of the data.
 
     Returns
     -------
     dataclasses.Field
+        The declaration of the field; assign it in the body of a class with the decorator `node`.
+
+    See Also
+    --------
+    node : The decorator of kernel classes.
+    Fixed : Excludes the parameters of one kernel from a search.
+    Bounded : Changes the bounds of one kernel.
 
     Examples
     --------
@@ -132,13 +140,13 @@ def child(default: Any = dataclasses.MISSING, **options: Any) -> Any:
     ----------
     default : object, optional
         The default value of the field.
-    free : bool, default True
+    free : bool, default=True
         Whether the parameters of the child are part of `theta`.
-    limits : str, default ""
+    limits : str, default=""
         The name of a field that contains the bounds of the parameters of the child.
-    transparent : bool, default False
+    transparent : bool, default=False
         Whether the parameters of the node are those of the child, with the same names.
-    foreign : bool, default False
+    foreign : bool, default=False
         Whether the child is a Gaussian process kernel of scikit-learn.
     """
     return dataclasses.field(default=default, metadata={"child": _ChildOptions(**options)})
@@ -312,7 +320,31 @@ class ParameterTree(Value, ABC):
         return names
 
     def with_theta(self, theta: Any) -> Self:
-        """Return this kernel with its free parameters set to exp(theta)."""
+        """Return this kernel with its free parameters set to exp(theta).
+
+        Parameter searches use it, because `theta` is unconstrained: the exponential of every number
+        is a valid parameter.
+
+        Parameters
+        ----------
+        theta : array-like of shape (p,)
+            The logarithms of the free parameters, in the order of `theta_names`.
+
+        Returns
+        -------
+        Kernel
+            A new kernel of the same class; this one is not modified.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import RBF
+        >>> k = RBF() + 1.0
+        >>> k.theta_names
+        ['terms__0__length_scale', 'terms__1__value']
+        >>> k.with_theta(np.log([2.0, 3.0])).get_params()["terms__0__length_scale"]
+        2.0
+        """
         theta = np.asarray(theta, dtype=float)
         if theta.shape != (self._n_free_parameters,):
             raise ValueError(
@@ -339,7 +371,28 @@ class ParameterTree(Value, ABC):
     # ------------------------------------------------------------------ parameters by name
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return {field: value}; with `deep`, also the fields of children, as `child__field`."""
+        """Return the parameters of the kernel and of the kernels inside it, by name.
+
+        This is the interface of scikit-learn, so that `GridSearchCV` can search over parameters of
+        a kernel inside an estimator, for example as `kernel__length_scale`.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of child kernels, with names of the form
+            `child__field`.
+
+        Returns
+        -------
+        dict
+            The values by name, {name: value}.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> (2.0 * RBF()).get_params()
+        {'kernel': RBF(length_scale=1.0), 'factor': 2.0, 'kernel__length_scale': 1.0}
+        """
         if name := _layout(type(self)).transparent:
             return self._slots[name].get_params(deep)
         params = dict(self._items())
@@ -352,7 +405,33 @@ class ParameterTree(Value, ABC):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Return a *new* kernel with these (possibly nested) parameters; kernels are immutable."""
+        """Return a new kernel with other parameters.
+
+        Unlike the method of estimators, it does not modify the object, because
+        kernels are immutable.
+
+        Parameters
+        ----------
+        **params : keyword arguments
+            The new values by name.  The names are those of `get_params`, possibly nested, such as
+            `kernel__length_scale`.
+
+        Returns
+        -------
+        Kernel
+            The new kernel.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no parameter of such a name.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> (2.0 * RBF()).set_params(kernel__length_scale=0.5)
+        2.0*RBF(length_scale=0.5)
+        """
         if name := _layout(type(self)).transparent:
             return self._with({name: self._slots[name].set_params(**params)})
         fields = {name: params.pop(name) for name, _ in self._items() if name in params}

@@ -41,6 +41,11 @@ class Precomputed(Kernel):
         The symmetric matrix of kernel values.  None means that the points are rows of kernel
         values.
 
+    See Also
+    --------
+    Callable : If kernel values should be computed by a function when they are needed.
+    check_gram : Checks whether a matrix is positive semidefinite.
+
     Examples
     --------
     >>> from mercer.kernels import Precomputed

@@ -43,6 +43,8 @@ SAME = "the same function"
 class Domain:
     """What the points of a kernel are, and how it is evaluated on them.
 
+    `kernel.domain` returns it.  Authors of new kernels construct it in `_domain`.
+
     Attributes
     ----------
     kind : str
@@ -66,6 +68,10 @@ class Domain:
     pullback_in_tiles : bool
         Whether `pullback(X, Z, W)` is implemented for a Z that is not X.
 
+    See Also
+    --------
+    Properties : What is known about the values of a kernel, such as positive definiteness.
+
     Examples
     --------
     >>> from mercer.kernels import RBF, Jaccard, Spectrum
@@ -87,9 +93,25 @@ class Domain:
 
     @classmethod
     def of(cls, inner: Sequence[Domain], **known: Any) -> Domain:
-        """Return the domain of a kernel whose children have the domains `inner`.
+        """Return the domain of a kernel that is composed of other kernels.
 
-        `known` are attributes that do not depend on the children.
+        Parameters
+        ----------
+        inner : sequence of Domain
+            The domains of the children.
+        **known : keyword arguments
+            Attributes that do not depend on the children, by name; they replace the derived ones.
+
+        Returns
+        -------
+        Domain
+            The joint domain.  Its `kind` is that of the children, or "" if they differ.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF, Constant, Domain
+        >>> Domain.of([RBF().domain, Constant().domain], costly=True).kind
+        'vectors'
         """
         kinds = {domain.kind for domain in inner} - {""}
         if kinds == {"vectors", "nonnegative"}:
@@ -104,7 +126,10 @@ class Domain:
 
 @dataclass(frozen=True)
 class Properties:
-    """Known properties of a kernel.
+    """Known properties of a kernel, derived from its expression without evaluating it.
+
+    `kernel.properties` returns them.  Authors of new kernels construct them in `_properties`;
+    state only what is proved for all points.
 
     Attributes
     ----------
@@ -133,11 +158,16 @@ class Properties:
         Points whose Gram matrix probably has a negative eigenvalue if k is not a Mercer kernel; the
         search for a counterexample starts with them.
 
+    See Also
+    --------
+    Domain : What the points of a kernel are.
+    mercer.validity : Checks a kernel by these properties, and by a search for a counterexample.
+
     Examples
     --------
     >>> from mercer.kernels import RBF, Distance, Linear
-    >>> claims = (RBF() + Linear()).properties
-    >>> claims.rule, claims.order, claims.strict
+    >>> known = (RBF() + Linear()).properties
+    >>> known.rule, known.order, known.strict
     ('sum of kernels', 0, True)
     >>> Distance().properties.words
     ['conditionally positive definite of order 1', 'stationary']
@@ -162,7 +192,24 @@ class Properties:
     def of(
         cls, inner: Sequence[Properties], rule: str, order: int | None, **known: Any
     ) -> Properties:
-        """Return the properties of a kernel, with `columns` and `against` from its children."""
+        """Return the properties of a kernel that is composed of other kernels.
+
+        Parameters
+        ----------
+        inner : sequence of Properties
+            The properties of the children.  `columns` and `against` are taken from them.
+        rule : str
+            The closure rule that proves the order, such as "sum of kernels".
+        order : int or None
+            The order of the new kernel; None if it is unknown.
+        **known : keyword arguments
+            Other properties of the new kernel, by name.
+
+        Returns
+        -------
+        Properties
+            The properties of the new kernel.  If `order` is None, its rule is "".
+        """
         limits = [c.columns for c in inner if c.columns is not None]
         # The other children may be user-defined functions that do not accept the points of this
         # child, so the points are used only if something is known about every child.
@@ -174,19 +221,65 @@ class Properties:
 
     @classmethod
     def exponential(cls, rule: str, **known: Any) -> Properties:
-        """Return the properties of a kernel of the form exp(-d), where d(x, x) = 0."""
+        """Return the properties of a Mercer kernel of the form exp(-d) with d(x, x) = 0.
+
+        Such a kernel is non-negative, infinitely divisible, and has k(x, x) = 1.
+
+        Parameters
+        ----------
+        rule : str
+            The theorem that proves that exp(-t d) is a Mercer kernel for every t > 0.
+        **known : keyword arguments
+            Other properties, by name, such as `strict=True` or `stationary=True`.
+
+        Returns
+        -------
+        Properties
+            The properties, with order 0.
+        """
         names = ("nonnegative", "unit_diagonal", "infinitely_divisible")
         return cls(rule, 0, **dict.fromkeys(names, True), **known)
 
     def derived(self, rule: str, order: int | None, **changes: Any) -> Properties:
-        """Return these properties with the rule and order of a function of this kernel."""
+        """Return these properties with the rule and order of a function of this kernel.
+
+        Parameters
+        ----------
+        rule : str
+            The closure rule that proves the order of the new kernel.
+        order : int or None
+            The order of the new kernel; None if it is unknown.
+        **changes : keyword arguments
+            Properties that the function changes, by name, such as `unit_diagonal=False`.
+
+        Returns
+        -------
+        Properties
+            The properties of the new kernel.  If `order` is None, its rule is "".
+        """
         return replace(self, rule=rule if order is not None else "", order=order, **changes)
 
     def proves(self, order: int, columns: float | None = None) -> bool:
-        """Return True if k is known to be conditionally positive definite of this order.
+        """Return True if the kernel is known to be conditionally positive definite of some order.
 
-        Order 0 means positive semidefinite.  `columns` is the number of columns of the points, if
-        they are vectors.
+        Parameters
+        ----------
+        order : int
+            The order; 0 means positive semidefinite.  A lower order implies every higher order.
+        columns : int or None, default=None
+            The number of columns of the points, if they are vectors.  Some kernels are positive
+            definite only for few columns.
+
+        Returns
+        -------
+        bool
+            Whether the property is proved; False means that it is not known.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Distance
+        >>> Distance().properties.proves(0), Distance().properties.proves(1)
+        (False, True)
         """
         if columns is not None and self.columns is not None and columns > self.columns:
             return False

@@ -83,7 +83,15 @@ class Explicit(Kernel):
 
         k(x, z) = sum_c phi_c(x) phi_c(z)
 
-    A subclass implements `_terms(X)`, which returns the features of the points.
+    A subclass implements `_terms(X)`, which returns the features of the points.  The kernel matrix
+    is then a product of sparse matrices, and a linear model of `features(X)` is an alternative to a
+    kernel method if there are many points.
+
+    See Also
+    --------
+    Features : Kernel of dense features that a function computes.
+    PairwiseKernel : Base class for kernels without explicit features.
+    finite_features : Features of any kernel that has finitely many.
 
     Examples
     --------
@@ -109,15 +117,17 @@ class Explicit(Kernel):
 
         Parameters
         ----------
-        X : n points
-        like : points, optional
+        X : collection of n points
+            The points, such as a list of strings.
+        like : collection of points, optional
             The columns are the features that occur in these points, sorted by their hash codes;
             by default those that occur in X.  Use `features(test, like=train)` to get the columns
             of `features(train)`.
 
         Returns
         -------
-        CSR array of shape (n, number of features)
+        csr_array of shape (n, n_features)
+            The features, one row per point.  Features that do not occur in `like` are omitted.
         """
         self._require_resolved()
         if like is None:

@@ -171,7 +171,20 @@ class Sum(Combination):
     Parameters
     ----------
     terms : tuple of Kernel
-        The kernels to add, at least one.
+        The kernels to add, at least one.  Multiply a term by a number to give it another weight:
+        `2.0 * RBF() + Linear()`.
+
+    See Also
+    --------
+    Product : Large only if all factors are large; a sum is large if one term is.
+    mercer.MultipleKernel : Learns the weights of the terms.
+    Constant : The kernel of a number in a sum.
+
+    References
+    ----------
+    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    University Press, 2004, section 3.4.
 
     Examples
     --------
@@ -229,7 +242,20 @@ class Product(Combination):
     Parameters
     ----------
     factors : tuple of Kernel
-        The kernels to multiply, at least one.
+        The kernels to multiply, at least one.  Factors on different columns, `Select(k1, [0]) *
+        Select(k2, [1])`, model interactions of these columns.
+
+    See Also
+    --------
+    Sum : Large if one of the terms is large; additive models.
+    Power : The product of a kernel with itself.
+    Scale : A kernel times a number.
+
+    References
+    ----------
+    I. Schur, "Bemerkungen zur Theorie der beschränkten Bilinearformen mit unendlich vielen
+    Veränderlichen", Journal für die reine und angewandte Mathematik 140, 1911.  N. Aronszajn,
+    "Theory of reproducing kernels", Transactions of the American Mathematical Society 68, 1950.
 
     Examples
     --------
@@ -334,8 +360,22 @@ class Scale(_ScalarFunction):
     ----------
     kernel : Kernel
         The kernel k_1 to scale.
-    factor : float, default 1.0
-        The factor, >= 0, tunable.  In a Gaussian process it is the signal variance.
+    factor : float, default=1.0
+        The factor, >= 0.  Tunable.  In a Gaussian process it is the signal variance; start with the
+        variance of the target.  In a sum it is the weight of the term.  A factor of the whole
+        kernel of an SVM or of ridge regression only rescales C or alpha.
+
+    See Also
+    --------
+    Normalized : Divides by the norms, so that k(x, x) = 1.
+    Stretch : Scales the points instead of the values.
+    Constant : A constant kernel.
+
+    References
+    ----------
+    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    University Press, 2004, section 3.4.
 
     Examples
     --------
@@ -372,9 +412,20 @@ class Scale(_ScalarFunction):
         )
 
     def features(self, X: Points, like: Points = None) -> Points:
-        """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
+        """Return the features sqrt(factor) * phi_1(x), if k_1 has explicit features phi_1.
 
-        The columns are the features that occur in the points `like`, or in X by default.
+        Parameters
+        ----------
+        X : collection of n points
+            The points, such as a list of strings.
+        like : collection of points, optional
+            The columns are the features that occur in these points; by default those that occur in
+            X.
+
+        Returns
+        -------
+        csr_array of shape (n, n_features)
+            The features, one row per point.
         """
         return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
 
@@ -413,9 +464,21 @@ class Power(_ScalarFunction):
     ----------
     kernel : Kernel
         The kernel k_1 to raise to a power.
-    exponent : float, default 1
+    exponent : float, default=1
         A positive integer, or any positive number if `kernel` is infinitely divisible (for example
-        `RBF` and `Laplacian`).
+        `RBF` and `Laplacian`).  An integer p adds products of p features; 2 or 3 is usual.
+
+    See Also
+    --------
+    Polynomial : `(gamma * Linear() + coef0) ** degree`, faster.
+    Exp : A weighted sum of all powers.
+    Product : Products of different kernels.
+
+    References
+    ----------
+    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    University Press, 2004, section 3.4.
 
     Examples
     --------
@@ -479,7 +542,20 @@ class Exp(_ScalarFunction):
     Parameters
     ----------
     kernel : Kernel
-        The kernel k_1 in the exponent.
+        The kernel k_1 in the exponent.  Its values must be moderate, because exp(k_1) overflows for
+        k_1 > 709; scale it, `Exp(0.1 * k)`, if necessary.
+
+    See Also
+    --------
+    Power : A single power of a kernel.
+    RBF : `Normalized(Exp(Linear()))`, computed without overflow.
+    Chi2 : The exponential of `AdditiveChi2`.
+
+    References
+    ----------
+    I. J. Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
+    Mathematical Society 44, 1938 (order 1).  J. Shawe-Taylor and N. Cristianini, "Kernel methods
+    for pattern analysis", Cambridge University Press, 2004, section 3.4.
 
     Examples
     --------

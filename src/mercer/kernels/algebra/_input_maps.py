@@ -83,6 +83,12 @@ class Select(TransformedPoints):
         single name selects a column that is not numeric, `kernel` receives its values (for example
         strings or sets) unchanged.
 
+    See Also
+    --------
+    Stretch : Weights of the columns instead of a selection.
+    Map : Any function of the points.
+    Product : Combines kernels of different columns.
+
     Examples
     --------
     >>> from mercer.kernels import Linear, Select
@@ -182,8 +188,21 @@ class Stretch(TransformedPoints):
     ----------
     kernel : Kernel
         The kernel k_1 on the scaled points.
-    length_scale : float or tuple of float, default=1.0
-        The length scale l > 0, one number or one number per column.
+    length_scale : float or array-like of shape (d,), default=1.0
+        The length scale l > 0, one number or one number per column.  Tunable.  Start with the
+        standard deviations of the columns.
+
+    See Also
+    --------
+    Select : Uses some of the columns only.
+    Shift : Subtracts an offset.
+    RBF : Has its own length scale, one number or one per column.
+
+    References
+    ----------
+    R. M. Neal, "Bayesian learning for neural networks", Springer, 1996 (automatic relevance
+    determination).  C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine
+    learning", MIT Press, 2006, section 5.1.
 
     Examples
     --------
@@ -244,8 +263,19 @@ class Shift(TransformedPoints):
     ----------
     kernel : Kernel
         The kernel k_1 on the shifted points.
-    offset : float or array-like of shape (n_features,), default=0.0
-        The offset c, one number or one number per column.
+    offset : float or array-like of shape (d,), default=0.0
+        The offset c, one number or one number per column.  Usually the mean or the median of the
+        training points.
+
+    See Also
+    --------
+    Stretch : Divides the points by a length scale.
+    Map : Any function of the points.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, section 3.4.
 
     Examples
     --------
@@ -309,6 +339,12 @@ class Map(TransformedPoints):
         `pullback(X, G)` that returns sum_c G_ic dphi_c(x_i) / dx_i, the kernel is differentiable
         with respect to its points.
 
+    See Also
+    --------
+    Features : The inner product of features, the same as `Map(Linear(), basis)`.
+    Select : Selects columns.
+    Callable : A kernel that is itself a function of two points.
+
     Examples
     --------
     >>> import numpy as np
@@ -352,9 +388,16 @@ class Periodic(VectorKernel):
     Parameters
     ----------
     period : float, default=1.0
-        The period, the same for all columns.
+        The period, > 0, the same for all columns.  Tunable.  Set it to a known period, such as 12
+        for monthly data, because a search for an unknown period has many local optima.
     length_scale : float, default=1.0
-        The length scale l.  If it is small, functions can vary more within one period.
+        The length scale l > 0.  Tunable.  If it is small, functions can vary more within one
+        period; 0.5 to 2 is usual.
+
+    See Also
+    --------
+    RBF : For functions that do not repeat; `Periodic() * RBF()` repeats with slow changes.
+    FourierBasis : Cosines and sines of given frequencies as explicit features.
 
     Notes
     -----
@@ -366,6 +409,12 @@ class Periodic(VectorKernel):
     column both are equal.  For more columns `ExpSineSquared` is not a Mercer kernel: all points at
     a distance of one period from x would have the same feature vector as x, and therefore k = 1
     with each other, although their distances are arbitrary.
+
+    References
+    ----------
+    D. J. C. MacKay, "Introduction to Gaussian processes", in Neural Networks and Machine Learning,
+    Springer, 1998.  C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine
+    learning", MIT Press, 2006, section 4.2.
 
     Examples
     --------

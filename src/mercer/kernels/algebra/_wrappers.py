@@ -33,10 +33,20 @@ class Wrapper(Kernel):
 
         k(x, z) = k_1(x, z), unless a subclass overrides it
 
+    Derive from it for a new operation on one kernel; parameters, points and derivatives are then
+    those of k_1 by default.
+
     Parameters
     ----------
     kernel : Kernel
         The wrapped kernel k_1.
+
+    See Also
+    --------
+    Normalized : Wrapper that divides by the norms of the feature vectors.
+    Fixed : Wrapper that excludes parameters from a search.
+    Map : Wrapper that applies a function to the points.
+    Kernel : The base class of all kernels.
 
     Examples
     --------
@@ -109,7 +119,12 @@ class Fixed(SameValues):
     Parameters
     ----------
     kernel : Kernel
-        The kernel k_1.
+        The kernel k_1.  Wrap the parts of an expression whose parameters are known, such as the
+        period of a season, or have no derivative.
+
+    See Also
+    --------
+    Bounded : Restricts the parameters to an interval instead.
 
     Examples
     --------
@@ -133,7 +148,14 @@ class Bounded(SameValues):
         The kernel k_1.
     limits : tuple, default=(1e-5, 1e5)
         A pair (low, high) for all parameters, or one such pair for each entry of `kernel.theta`.
-        The limits are those of the parameters themselves, not of their logarithms.
+        The limits are those of the parameters themselves, not of their logarithms.  For a length
+        scale, the smallest distance of two points and a few times the largest distance are sensible
+        limits.
+
+    See Also
+    --------
+    Fixed : Excludes the parameters from the search.
+    parameter : Declares the default bounds of a new kernel class.
 
     Examples
     --------
@@ -168,12 +190,23 @@ class Normalized(Wrapper):
 
         k(x, z) = k_1(x, z) / sqrt(k_1(x, x) k_1(z, z))
 
-    The value is 0 if k_1(x, x) = 0 or k_1(z, z) = 0; otherwise k(x, x) = 1.
+    The value is 0 if k_1(x, x) = 0 or k_1(z, z) = 0; otherwise k(x, x) = 1.  Use it for kernels
+    whose values grow with the size of the points, such as string, set and graph kernels.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel k_1, with k_1(x, x) >= 0.
+
+    See Also
+    --------
+    Cosine : The same as `Normalized(Linear())`, and faster.
+    Scale : Multiplication by a number, which does not change angles.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, chapter 5.
 
     Examples
     --------
@@ -198,14 +231,16 @@ class Normalized(Wrapper):
 
         Parameters
         ----------
-        X : n points
-        like : points, optional
+        X : collection of n points
+            The points, such as a list of strings.
+        like : collection of points, optional
             The columns are the features that occur in these points; by default those that occur in
-            X.
+            X.  Use `features(test, like=train)` to get the columns of `features(train)`.
 
         Returns
         -------
-        CSR array of shape (n, number of features)
+        csr_array of shape (n, n_features)
+            The features, one row of norm 1 (or 0) per point.
         """
         phi = self.kernel.features(X, like)  # type: ignore[attr-defined]
         return sp.diags_array(self._inverse_norms(X)) @ phi
@@ -282,6 +317,12 @@ class MeanOf(Wrapper):
     kernel : Kernel
         The kernel k_1 on instances.  With `Linear`, only the average instance of each set matters.
         With an `RBF`, sets with different distributions have different feature vectors.
+
+    See Also
+    --------
+    Intersection : For sets whose elements are either equal or different.
+    VertexHistogram : The sum, instead of the mean, over all pairs of nodes of two graphs.
+    Normalized : Makes k(A, A) = 1.
 
     Notes
     -----

@@ -43,16 +43,21 @@ def finite_features(
     Parameters
     ----------
     kernel : Kernel
-    X : n points
+        A kernel with finitely many features: `Linear`, `Polynomial`, `Features`, the string, set
+        and graph kernels with explicit features, and sums and products of these.
+    X : collection of n points
+        The points in a form that the kernel accepts, such as an array of shape (n, d).
     frame : object, optional
         The `frame` that an earlier call returned; the result then has the same columns as in that
-        call.
-    max_memory : int or str, optional
-        The largest memory that may be used, for example "2 GiB", as for estimators.
+        call.  Pass it for test points.
+    max_memory : int, str or None, default=None
+        The largest memory that may be used, for example "2 GiB".  None means the default of the
+        estimators.
 
     Returns
     -------
-    phi : ndarray or CSR matrix of shape (n, number of features)
+    phi : ndarray or csr_array of shape (n, n_features)
+        The features, with phi(X) phi(Z)^T = k(X, Z).
     frame : object
         A description of the columns; pass it to later calls with other points.
 
@@ -60,6 +65,11 @@ def finite_features(
     ------
     TypeError
         If the kernel has no finite features, such as `RBF`.
+
+    See Also
+    --------
+    random_features : Approximate features of stationary kernels such as `RBF`.
+    Explicit.features : The sparse features of one kernel.
 
     Examples
     --------

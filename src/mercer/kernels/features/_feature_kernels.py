@@ -101,6 +101,13 @@ class Features(FeatureFunctionKernel):
         method `pullback(X, G)` that returns sum_m G_im dphi_m(x_i) / dx_i, shape (n, d), the kernel
         has gradients with respect to the points.
 
+    See Also
+    --------
+    Map : Another kernel on the values of a function.
+    RankOne : A single feature.
+    Explicit : Base class of kernels with sparse features and without a fixed number of columns.
+    finite_features : The features of kernels such as `Polynomial`.
+
     Examples
     --------
     >>> from mercer.kernels import Features, PolynomialBasis
@@ -140,6 +147,18 @@ class RankOne(FeatureFunctionKernel):
         method `pullback(X, G)` that returns G_i df(x_i) / dx_i, shape (n, d), the kernel has
         gradients with respect to the points.
 
+    See Also
+    --------
+    Features : Several features.
+    Constant : The feature is constant.
+    Product : `RankOne(f) * k` multiplies the standard deviation of k by f(x).
+
+    References
+    ----------
+    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    University Press, 2004, section 3.4.
+
     Examples
     --------
     >>> import numpy as np
@@ -175,7 +194,24 @@ class _Basis(Value, ABC):
 
     @abstractmethod
     def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
-        """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
+        """Return the gradient of weighted sums of the features with respect to the points.
+
+            g_i = sum_m G_im dphi_m(x_i) / dx_i
+
+        Kernels call it to compute `input_gradient`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The points x_i.
+        G : ndarray of shape (n, M)
+            The weight of each feature of each point.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            One gradient per point.
+        """
 
     def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Points:
         """Return X as a matrix; raise an error if `like` has another number of columns.
@@ -204,9 +240,20 @@ class GaussianBasis(_Basis):
     Parameters
     ----------
     centres : array-like of shape (M, d), or (M,) if the points have one column
-        The centres c_m.
-    width : float, default 1.0
-        The standard deviation of the Gaussians, > 0.
+        The centres c_m, for example a grid, cluster centres or a sample of the training points.
+    width : float, default=1.0
+        The standard deviation of the Gaussians, > 0.  One to two times the distance of neighbouring
+        centres gives functions that overlap.
+
+    See Also
+    --------
+    Features : Makes a kernel of a basis.
+    RBF : Without centres; it corresponds to infinitely many Gaussians.
+    SigmoidBasis : Steps instead of bumps.
+
+    References
+    ----------
+    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -253,9 +300,18 @@ class SigmoidBasis(_Basis):
     Parameters
     ----------
     centres : array-like of shape (M,)
-        The centres c_m.
-    width : float, default 1.0
-        The width of the steps, > 0.
+        The centres c_m, used for every column.
+    width : float, default=1.0
+        The width of the steps, > 0.  About the distance of neighbouring centres is usual.
+
+    See Also
+    --------
+    Features : Makes a kernel of a basis.
+    GaussianBasis : Bumps instead of steps.
+
+    References
+    ----------
+    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -300,8 +356,19 @@ class PolynomialBasis(_Basis):
 
     Parameters
     ----------
-    degree : int, default 2
-        The largest degree, >= 0.
+    degree : int, default=2
+        The largest degree, >= 0.  There are "d + degree choose degree" features, so that a large
+        degree is possible only for few columns d.
+
+    See Also
+    --------
+    Features : Makes a kernel of a basis.
+    Polynomial : The polynomial kernel, without explicit features.
+    QuadraticMap : The explicit features of the quadratic kernel.
+
+    References
+    ----------
+    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -353,8 +420,20 @@ class QuadraticMap(_Basis):
 
     Parameters
     ----------
-    coef0 : float, default 0.0
-        The constant term of the kernel, >= 0.
+    coef0 : float, default=0.0
+        The constant term of the kernel, >= 0.  With 0, only products of two entries are features;
+        with 1, also the entries themselves and a constant.
+
+    See Also
+    --------
+    Features : Makes a kernel of a basis.
+    Polynomial : The same kernel with `degree=2`, for many columns.
+    PolynomialBasis : Any degree, with equal weights.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, chapter 9.
 
     Examples
     --------
@@ -408,10 +487,23 @@ class GaussianSeries(_Basis):
 
     Parameters
     ----------
-    length_scale : float, default 1.0
-        The length scale l of the Gaussian kernel, > 0.
-    n_terms : int, default 40
-        The number of features.
+    length_scale : float, default=1.0
+        The length scale l of the Gaussian kernel, > 0, as in `RBF`.
+    n_terms : int, default=40
+        The number of features.  Choose it by `error_bound` for the points of interest.
+
+    See Also
+    --------
+    RBF : The kernel itself, for any number of columns.
+    random_features : Approximate features for several columns.
+    Features : Makes a kernel of a basis.
+
+    References
+    ----------
+    A. Cotter, J. Keshet and N. Srebro, "Explicit approximations of the Gaussian kernel",
+    arXiv:1109.4603, 2011.  I. Steinwart, D. Hush and C. Scovel, "An explicit description of the
+    reproducing kernel Hilbert spaces of Gaussian RBF kernels", IEEE Transactions on Information
+    Theory 52, 2006.
 
     Examples
     --------
@@ -436,7 +528,25 @@ class GaussianSeries(_Basis):
         return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
 
     def error_bound(self, X: Points) -> float:
-        """Return an upper bound on the truncation error of the kernel for all pairs of points."""
+        """Return an upper bound on the truncation error of the kernel for all pairs of points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 1)
+            The points.
+
+        Returns
+        -------
+        float
+            The bound on |phi(x)^T phi(z) - k(x, z)| for all x and z that are not further from 0
+            than the points X.
+
+        Examples
+        --------
+        >>> from mercer.kernels import GaussianSeries
+        >>> [round(GaussianSeries(n_terms=m).error_bound([[3.0]]), 4) for m in (10, 20)]
+        [0.4126, 0.0011]
+        """
         largest = np.abs(self._one_column(X)).max(initial=0.0) / self.length_scale
         return float(gammainc(self.n_terms, largest**2))
 

@@ -68,9 +68,20 @@ class FourierBasis(_Basis):
     Parameters
     ----------
     frequencies : array-like of shape (m, d), or (m,) if the points have one column
-        The frequencies w_j; `random_features` draws them for a given kernel.
+        The angular frequencies w_j, 2 pi / period for a known period; `random_features` draws them
+        for a given kernel.
     weights : array-like of shape (m,), optional
         The amplitudes a_j >= 0.  By default all are 1 / sqrt(m), so that k(x, x) = 1.
+
+    See Also
+    --------
+    random_features : Draws the frequencies for a stationary kernel.
+    Features : Makes a kernel of a basis.
+    Periodic : A kernel with all harmonics of one period.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
 
     Examples
     --------
@@ -111,7 +122,16 @@ class FourierBasis(_Basis):
         return out
 
     def fill(self, X: Points, out: np.ndarray) -> None:
-        """Write phi(X) to `out`, computed in the precision of X, or in float64 for large phases."""
+        """Write the features phi(X) to an array, for solvers that compute them in blocks.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points.  The features are computed in their precision, or in float64 for large
+            phases.
+        out : ndarray of shape (n, 2 m)
+            The array that receives the m cosines and then the m sines.
+        """
         X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
         single = X.dtype == np.float32
@@ -163,8 +183,9 @@ def random_features(
     n_columns : int
         The number of columns of the points.
     n_features : int
-        The number of features D, an even number.  More features give a smaller error.
-    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+        The number of features D, an even number.  More features give a smaller error, which
+        decreases like 1 / sqrt(D) or faster; a few hundred to a few thousand are usual.
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How to draw the frequencies.  "qmc" uses Sobol points with a random shift; its error is
         nearly proportional to 1/D in a few dimensions, and best if D is a power of two.
         "orthogonal" makes Gaussian frequencies orthogonal within blocks of `n_columns`; for kernels
@@ -172,13 +193,26 @@ def random_features(
         "qmc", except where orthogonal frequencies have a smaller error: for RBF if there are fewer
         frequencies than the square of the number of columns, and for other kernels if a frequency
         requires more than 25 Gaussian numbers.
-    random_state : None, int or Generator, optional
+    random_state : int, Generator, RandomState or None, default=None
         The same seed gives the same basis.
 
     Returns
     -------
     FourierBasis
-        Call it on points to get their features; `Features(basis)` is the approximate kernel.
+        Call it on n points to get their features, shape (n, n_features); `Features(basis)` is the
+        approximate kernel.
+
+    See Also
+    --------
+    finite_features : Exact features, for kernels that have finitely many.
+    GaussianSeries : Deterministic features of the RBF for one column.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.  F. X. Yu,
+    A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal random features", NIPS
+    2016.  J. Yang, V. Sindhwani, H. Avron and M. Mahoney, "Quasi-Monte Carlo feature maps for
+    shift-invariant kernels", ICML 2014.
 
     Examples
     --------
@@ -240,7 +274,7 @@ def skewed_features(
         The number of columns of the points.
     n_features : int
         The number of features, an even number.
-    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How to draw the frequencies, see `random_features`.
     random_state : None, int or Generator, optional
         The same seed gives the same basis.

@@ -38,7 +38,7 @@ _STORED_FIELDS = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_E
 
 
 class Graphs(PointCollection):
-    """A collection of graphs, optionally with labels and attributes of their nodes and edges.
+    """A collection of graphs, optionally with labels of nodes and edges and attributes of nodes.
 
     It is a sequence: `X[3]` is a `Graph`, and `X[2:5]` is a `Graphs`.  Create one with
     `from_networkx`, `from_adjacency`, `from_edges`, `from_graphml` or
@@ -76,6 +76,12 @@ class Graphs(PointCollection):
         The node attributes.
     directed : bool
         Whether the edges have a direction.
+
+    See Also
+    --------
+    Graph : One graph of a collection.
+    GraphKernel : The kernels that compare graphs.
+    mercer.datasets.read_tudataset : Reads a benchmark dataset.
 
     Examples
     --------
@@ -128,6 +134,7 @@ class Graphs(PointCollection):
         Returns
         -------
         Graphs
+            The collection, with one graph per entry, in the same order.
         """
         return cls(**from_networkx_graphs(graphs, labels, attributes))
 
@@ -156,6 +163,7 @@ class Graphs(PointCollection):
         Returns
         -------
         Graphs
+            The collection, with one graph per entry, in the same order.
         """
         return cls(**from_adjacency_matrices(matrices, labels, attributes, directed))
 
@@ -191,6 +199,7 @@ class Graphs(PointCollection):
         Returns
         -------
         Graphs
+            The collection, with one graph per entry, in the same order.
         """
         return cls(**from_edge_lists(edges, sizes, labels, edge_labels, attributes, directed))
 
@@ -202,15 +211,43 @@ class Graphs(PointCollection):
         labels: str | None = "label",
         attributes: Any = None,
     ) -> Self:
-        """Read one or more GraphML files, with networkx.
+        """Read graphs from GraphML files, with networkx.
 
-        `labels` and `attributes` have the same meaning as in `from_networkx`.
+        Parameters
+        ----------
+        paths : path or iterable of paths
+            One or more GraphML files, with one graph each.
+        labels : str or None, default="label"
+            The name of the attribute that contains the labels of nodes and edges, as in
+            `from_networkx`.
+        attributes : str or list of str, optional
+            The names of node attributes that contain numbers, as in `from_networkx`.
+
+        Returns
+        -------
+        Graphs
+            The collection, in the order of the files.
         """
         return cls.from_networkx(read_graphml(paths), labels=labels, attributes=attributes)
 
     @classmethod
     def from_tudataset(cls, path: FilePath) -> tuple[Self, np.ndarray]:
-        """Return the graphs and targets y of a TUDataset; see `mercer.datasets.read_tudataset`."""
+        """Read a dataset of the TUDataset collection of graph benchmarks.
+
+        `mercer.datasets.read_tudataset` does the same, and describes the files.
+
+        Parameters
+        ----------
+        path : path
+            The folder with the files of the dataset, or a zip file of them.
+
+        Returns
+        -------
+        graphs : Graphs
+            The graphs, with the labels and attributes that the dataset contains.
+        y : ndarray of shape (n_graphs,)
+            The target of each graph.
+        """
         parts, y = read_tudataset(path)
         return cls(**parts), y
 
@@ -267,7 +304,24 @@ class Graphs(PointCollection):
         return (Graph(self, g) for g in range(len(self)))
 
     def joined(self, others: Points) -> Self:
-        """Return these graphs followed by others."""
+        """Return these graphs followed by others.
+
+        Parameters
+        ----------
+        others : Graphs, or list of graphs
+            The graphs to append, in any form that graph kernels accept.
+
+        Returns
+        -------
+        Graphs
+            The new collection.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Graphs
+        >>> Graphs.from_edges([[(0, 1)]]).joined([[(0, 1), (1, 2)]])
+        <Graphs: 2 graphs, 5 nodes, 3 edges>
+        """
         return self._concatenated([self, as_graphs(others, "Graphs")])
 
     @classmethod
@@ -326,7 +380,7 @@ class Graphs(PointCollection):
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The number of nodes of each graph."""
+        """The number of nodes of each graph, shape (n_graphs,)."""
         return np.diff(self.offsets)
 
     @cached_property
@@ -336,7 +390,7 @@ class Graphs(PointCollection):
 
     @cached_property
     def owner(self) -> np.ndarray:
-        """The index of the graph that each node belongs to."""
+        """The index of the graph that each node belongs to, shape (n_nodes,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @cached_property
@@ -363,15 +417,39 @@ class Graphs(PointCollection):
         return _label_codes(self.edge_labels, len(self.indices), "edge labels")
 
     def with_labels(self, labels: Any) -> Self:
-        """Return the same graphs with new node labels, one per node of the collection.
+        """Return the same graphs with other node labels.
 
         For graphs without labels, `X.with_labels(X.degrees)` is a common choice.
+
+        Parameters
+        ----------
+        labels : sequence of length n_nodes, or None
+            One label per node of the whole collection: numbers, strings or tuples of them.  None
+            removes the labels.
+
+        Returns
+        -------
+        Graphs
+            A new collection that shares all other arrays with this one.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Graphs
+        >>> X = Graphs.from_edges([[(0, 1), (1, 2)], [(0, 1)]])
+        >>> X.with_labels(X.degrees)
+        <Graphs: 2 graphs, 5 nodes, 3 edges; labels>
         """
         labels = _check_node_labels(labels, self.offsets)
         return self._from_fields(self.__getstate__() | {"labels": labels})
 
     def as_directed(self) -> Self:
-        """Return the graphs as directed graphs: an undirected edge becomes two directed ones."""
+        """Return the graphs as directed graphs: an undirected edge becomes two directed ones.
+
+        Returns
+        -------
+        Graphs
+            A new collection that shares all arrays with this one.
+        """
         return self._from_fields(self.__getstate__() | {"directed": True})
 
 

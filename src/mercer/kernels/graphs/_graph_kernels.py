@@ -38,6 +38,14 @@ class GraphKernel(Kernel):
     The points are a `Graphs`, or a list of `Graph`, networkx graphs, adjacency matrices or lists of
     edges.
 
+    See Also
+    --------
+    WeisfeilerLehman : The usual first choice for labelled graphs.
+    ShortestPath : Compares distances of nodes.
+    Graphlet : Counts small subgraphs; ignores labels.
+    RandomWalk : Compares walks.
+    Graphs : Collection of graphs, which is converted only once.
+
     Examples
     --------
     >>> from mercer.kernels import GraphKernel, ShortestPath
@@ -69,7 +77,12 @@ class VertexHistogram(GraphKernel, Explicit):
     Parameters
     ----------
     base : Kernel or None, default=None
-        A kernel on the node attributes.  None compares labels.
+        A kernel on the node attributes, such as `RBF("median")`.  None compares labels.
+
+    See Also
+    --------
+    EdgeHistogram : Counts edges.
+    WeisfeilerLehman : Also compares the neighbourhoods of nodes; h = 0 is this kernel.
 
     Notes
     -----
@@ -162,7 +175,12 @@ class EdgeHistogram(GraphKernel, Explicit):
     ----------
     ends : bool, default=False
         Whether two edges match only if the labels of their end nodes are equal, too.  The order of
-        the ends matters only in directed graphs.
+        the ends matters only in directed graphs.  Choose True if nodes have informative labels.
+
+    See Also
+    --------
+    VertexHistogram : Counts nodes.
+    WeisfeilerLehman : Compares larger neighbourhoods.
 
     Notes
     -----
@@ -207,12 +225,20 @@ class WeisfeilerLehman(GraphKernel, Explicit):
     Parameters
     ----------
     h : int, default=3
-        The number of iterations.  h = 0 is `VertexHistogram`; values from 0 to 5 are usual.
+        The number of iterations.  h = 0 is `VertexHistogram`; values from 0 to 5 are usual.  Select
+        it by cross-validation.
     edges : bool, default=False
-        Whether the multiset also contains the labels of the edges to the neighbours.
+        Whether the multiset also contains the labels of the edges to the neighbours, such as the
+        types of chemical bonds.
     exact : bool, default=False
         Whether to verify that no two different labels of a collection have the same 64-bit hash.
         This sorts all multisets, and raises an `ArithmeticError` if two labels have the same hash.
+
+    See Also
+    --------
+    VertexHistogram : Node labels only, as a baseline.
+    ShortestPath : Global structure instead of neighbourhoods.
+    RandomWalk : Walks instead of subtrees; slower.
 
     Notes
     -----
@@ -314,7 +340,12 @@ class ShortestPath(GraphKernel, Explicit):
                   of [labels(u, v) = labels(u', v') and d(u, v) = d(u', v')]
 
     The distance d is the number of edges of a shortest path.  A pair consists of two different
-    nodes that are connected by a path.
+    nodes that are connected by a path.  The kernel has no parameters.
+
+    See Also
+    --------
+    WeisfeilerLehman : Neighbourhoods of nodes; faster for large graphs.
+    Graphlet : Ignores labels and counts small subgraphs.
 
     Notes
     -----
@@ -374,11 +405,16 @@ class Graphlet(GraphKernel, Explicit):
     Parameters
     ----------
     size : {3, 4}, default=3
-        The number of nodes of the subgraphs.
+        The number of nodes of the subgraphs.  4 distinguishes more graphs, but takes longer.
     connected : bool, default=False
         Whether to count only connected subgraphs: 2 of the 4 graphs of 3 nodes, or 6 of the 11
         graphs of 4 nodes.  In sparse graphs most subgraphs are disconnected, and their counts
         depend mainly on the number of nodes.
+
+    See Also
+    --------
+    WeisfeilerLehman : Uses labels, and neighbourhoods of any size.
+    ShortestPath : Uses labels, and distances of nodes.
 
     Notes
     -----

@@ -34,12 +34,19 @@ class RandomWalk(PairwiseKernel, GraphKernel):
     Parameters
     ----------
     decay : float, default=0.1
-        The decay of the weights with the length, > 0.  If it is small, long walks have little
-        weight.
+        The decay of the weights with the length, > 0.  Tunable.  If it is small, long walks have
+        little weight.  A value below 1 / D^2, where D is the largest degree, makes the geometric
+        series converge.
     kind : {"exponential", "geometric"}, default="exponential"
         How the weights depend on the length.  The exponential series always converges.
     labelled : bool, default=False
         Whether the nodes and edges of the two walks must have equal labels.
+
+    See Also
+    --------
+    WeisfeilerLehman : Subtrees instead of walks; faster and usually more accurate on labelled
+        graphs.
+    ShortestPath : Shortest paths only, which do not go back and forth.
 
     Notes
     -----

@@ -74,12 +74,17 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
     Returns
     -------
     Kernel
+        The kernel of the expression.  For the `repr` of a kernel k, it equals k.
 
     Raises
     ------
     KernelSyntaxError
         If the text is not a valid expression.  This is a ValueError whose message shows the
         position of the mistake and, for an unknown name, the most similar known name.
+
+    See Also
+    --------
+    as_kernel : Also converts functions and scikit-learn kernels.
 
     Examples
     --------

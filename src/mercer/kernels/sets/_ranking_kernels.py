@@ -52,16 +52,43 @@ class RankingKernel(Kernel):
 
     @abstractmethod
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
-        """Return the kernel values for the inner products t and the squared norms s and u.
+        """Return the kernel values, given inner products and norms of the features of two rankings.
 
-        `pairs` is the number of pairs of items.  `t` may be overwritten.
+        Parameters
+        ----------
+        t : ndarray of shape (n, m)
+            The inner products <phi(x_i), phi(z_j)>, which may be overwritten.
+        s : ndarray of shape (n, 1)
+            The squared norms |phi(x_i)|^2.
+        u : ndarray of shape (m,)
+            The squared norms |phi(z_j)|^2.
+        pairs : int
+            The number of pairs of items.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The kernel values.
         """
 
     def features(self, X: Points, like: Points = None) -> sp.csr_array:
-        """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
+        """Return the pairwise comparisons of items as features, phi(X) / sqrt(number of pairs).
 
-        `like` exists for consistency with other kernels and does not change the columns.  If it is
-        given, its rankings must have the same number of items as X.
+        The feature of a pair is the mean sign of the comparison of its two items.  Inner products
+        of the features are the values of `Kendall`, also if this is a `Mallows` kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_items)
+            The rankings: the rank of each item, or NaN for an item without a rank.
+        like : array-like of shape (m, n_items), optional
+            For consistency with other kernels; it does not change the columns.  If it is given, its
+            rankings must have the same number of items as X.
+
+        Returns
+        -------
+        csr_array of shape (n, n_items * (n_items - 1) / 2)
+            The features, one column per pair of items.
         """
         ranks, lead = self._ranks(X)
         if like is not None:
@@ -178,6 +205,13 @@ class Kendall(RankingKernel):
         obtain k(x, x) = 1.
     ties : bool, default=False
         Whether items may have equal ranks.  If they do, the value is the mean over their orders.
+        False raises an error for equal ranks, which are often scores passed by mistake.
+
+    See Also
+    --------
+    Mallows : Decreases exponentially, so that only similar rankings influence each other.
+    Linear : On the ranks themselves; up to centring and scaling this is Spearman's rank
+        correlation.
 
     Notes
     -----
@@ -221,12 +255,18 @@ class Mallows(RankingKernel):
     Parameters
     ----------
     decay : float, default=0.1
-        The rate of decrease, > 0.  Two random rankings of m items have m (m - 1) / 4 discordant
-        pairs on average; a few times 4 / (m (m - 1)) is a good initial value.
+        The rate of decrease, > 0.  Tunable.  Two random rankings of m items have m (m - 1) / 4
+        discordant pairs on average; a few times 4 / (m (m - 1)) is a good initial value.
     unranked : {"between", "last"}, default="between"
-        Possible positions of an item without a rank (NaN): anywhere, or after all ranked items.
+        Possible positions of an item without a rank (NaN): anywhere, or after all ranked items, as
+        in top-k lists.
     ties : bool, default=False
-        Whether items may have equal ranks.
+        Whether items may have equal ranks.  If they do, features are means over their orders.
+
+    See Also
+    --------
+    Kendall : The correlation itself, linear in the number of discordant pairs, without a parameter.
+    RBF : On the ranks themselves.
 
     Notes
     -----

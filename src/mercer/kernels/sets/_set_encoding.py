@@ -26,7 +26,7 @@ class SetEncoding:
         Sets, bags (dictionaries of counts), or the rows of a matrix.
     owner : str
         The name of the kernel, for error messages.
-    bags : bool, default False
+    bags : bool, default=False
         Whether counts other than 0 and 1, including fractions, are allowed.
     """
 

@@ -49,9 +49,21 @@ class SetKernel(Kernel):
 
     @abstractmethod
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the kernel values for a = |A n B|, s = |A| and t = |B|; `a` may be overwritten.
+        """Return the kernel values, given the sizes of two sets and of their intersection.
 
-        s and t are never 0: for empty sets, the size 1 is passed.
+        Parameters
+        ----------
+        a : ndarray of shape (n, m)
+            The sizes |A n B| of the intersections, which may be overwritten.
+        s : ndarray of shape (n, 1)
+            The sizes |A|.  They are never 0: for empty sets, the size 1 is passed.
+        t : ndarray of shape (m,)
+            The sizes |B|, also never 0.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The kernel values, possibly in the memory of a.
         """
 
     def _encode(self, X: Points) -> SetEncoding:
@@ -134,6 +146,13 @@ class Intersection(SetKernel, Explicit):
 
     Points are sets, or rows of zeros and ones.  The kernel has no parameters.
 
+    See Also
+    --------
+    Jaccard : Relative to the size of the union; prefer it if sizes vary.
+    Ochiai : Normalised, with explicit features.
+    HistogramIntersection : The same for histograms.
+    MinMax : For bags (sets with counts).
+
     Notes
     -----
     The kernel matrix is a product of sparse matrices.  `features` returns the indicators of the
@@ -141,6 +160,11 @@ class Intersection(SetKernel, Explicit):
     The pre-image of sum_i c_i k(A_i, .) is exact: it contains an element if the coefficients c_i of
     the sets that contain it sum to more than 1/2.  The pre-image of a mean of sets thus contains
     the elements that occur in more than half of the sets.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, chapter 9.
 
     Examples
     --------
@@ -171,15 +195,24 @@ class Subsets(SetKernel):
     Parameters
     ----------
     weight : float, default=1.0
-        The weight of each element of a subset, > 0.  For large sets and weight 1, k(A, A) = 2^|A|
-        is so much larger than k(A, B) that a set is similar only to itself; choose a smaller weight
-        then.
+        The weight of each element of a subset, > 0.  Tunable.  For large sets and weight 1,
+        k(A, A) = 2^|A| is so much larger than k(A, B) that a set is similar only to itself; choose
+        a smaller weight then.
+
+    See Also
+    --------
+    Intersection : Counts common elements instead of common subsets.
+    Jaccard : Has no parameter, and k(A, A) = 1.
 
     Notes
     -----
     The kernel matrix is computed from a product of sparse matrices.  With weight 1, sets of more
-    than 1023 elements raise an error, because 2^|A| overflows.  Reference: Shawe-Taylor and
-    Cristianini (2004), section 9.1.
+    than 1023 elements raise an error, because 2^|A| overflows.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, chapter 9.
 
     Examples
     --------
@@ -225,12 +258,26 @@ class Jaccard(SetKernel):
     The value for two empty sets is 1.  The kernel has no parameters.  It is the usual kernel for
     binary fingerprints of molecules.
 
+    See Also
+    --------
+    Dice : The same order of similarity, with larger values for small overlaps.
+    MinMax : The same for counts.
+    Ochiai : With explicit features, for linear models with many points.
+    BraunBlanquet : Relative to the larger set.
+
     Notes
     -----
     The kernel matrix is computed from a product of sparse matrices, which takes a few nanoseconds
     per pair for fingerprints with 50 bits set.  The value for a small set that is contained in a
     large set is small.
-    References: Jaccard (1901), Gower (1971), Ralaivola et al. (2005).
+
+    References
+    ----------
+    P. Jaccard, "Étude comparative de la distribution florale dans une portion des Alpes et des
+    Jura", Bulletin de la Société Vaudoise des Sciences Naturelles 37, 1901.  J. C. Gower, "A
+    general coefficient of similarity and some of its properties", Biometrics 27, 1971 (positive
+    semidefiniteness).  L. Ralaivola, S. J. Swamidass, H. Saigo and P. Baldi, "Graph kernels for
+    chemical informatics", Neural Networks 18, 2005.
 
     Examples
     --------
@@ -256,11 +303,22 @@ class Dice(SetRatio):
 
     The value for two empty sets is 1.  The kernel has no parameters.
 
+    See Also
+    --------
+    Jaccard : Relative to the union; the usual choice for fingerprints.
+    Ochiai : The geometric instead of the arithmetic mean of the sizes.
+    BraunBlanquet : The larger of the sizes.
+
     Notes
     -----
     If J is the Jaccard kernel, this is 2J / (1 + J) >= J, an increasing function of J.  The kernel
-    matrix is computed from a product of sparse matrices.  Pre-images are exact.  References: Dice
-    (1945), Gower (1971).
+    matrix is computed from a product of sparse matrices.  Pre-images are exact.
+
+    References
+    ----------
+    L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26, 1945.
+    J. C. Gower, "A general coefficient of similarity and some of its properties", Biometrics 27,
+    1971 (positive semidefiniteness).
 
     Examples
     --------
@@ -285,11 +343,21 @@ class Ochiai(SetRatio, Explicit):
 
     The value for two empty sets is 1.  The kernel has no parameters.
 
+    See Also
+    --------
+    Cosine : The same for vectors.
+    Dice : The arithmetic instead of the geometric mean of the sizes.
+    Jaccard : Relative to the union.
+
     Notes
     -----
     `features` returns the indicators divided by sqrt(|A|), and one more feature for the empty set.
-    The kernel matrix is a product of sparse matrices.  Pre-images are exact.  Reference: Ochiai
-    (1957).
+    The kernel matrix is a product of sparse matrices.  Pre-images are exact.
+
+    References
+    ----------
+    A. Ochiai, "Zoogeographical studies on the soleoid fishes found in Japan and its neighbouring
+    regions", Bulletin of the Japanese Society of Scientific Fisheries 22, 1957.
 
     Examples
     --------
@@ -321,11 +389,21 @@ class BraunBlanquet(SetRatio):
 
     The value for two empty sets is 1.  The kernel has no parameters.
 
+    See Also
+    --------
+    Jaccard : Relative to the union.
+    Dice : Relative to the mean of the sizes.
+    Overlap : Relative to the smaller set; not a kernel.
+
     Notes
     -----
     With min in place of max this is the overlap coefficient, which is not a Mercer kernel (see
     `Overlap`).  The kernel matrix is computed from a product of sparse matrices.  Pre-images are
-    exact.  Reference: Braun-Blanquet (1932).
+    exact.
+
+    References
+    ----------
+    J. Braun-Blanquet, "Plant sociology: the study of plant communities", McGraw-Hill, 1932.
 
     Examples
     --------
@@ -349,12 +427,24 @@ class MinMax(SetKernel):
     Points are dictionaries of counts (`collections.Counter`), or rows of numbers >= 0, dense or
     CSR.  The value for two empty bags is 1.  The kernel has no parameters.
 
+    See Also
+    --------
+    Jaccard : For sets; faster.
+    HistogramIntersection : The numerator alone.
+    Chi2 : For histograms, with a width that can be tuned.
+
     Notes
     -----
     For sets it equals `Jaccard`; its numerator is `HistogramIntersection`.  A pair of sparse rows
     takes one addition for each column in which both have an entry; a pair of dense rows takes one
     per column.  The value depends on the scale: k(x, 2x) = 1/2.  If only proportions matter,
-    normalise the counts.  References: Ralaivola et al. (2005), Ioffe (2010).
+    normalise the counts.
+
+    References
+    ----------
+    L. Ralaivola, S. J. Swamidass, H. Saigo and P. Baldi, "Graph kernels for chemical informatics",
+    Neural Networks 18, 2005.  S. Ioffe, "Improved consistent sampling, weighted minhash and L1
+    sketching", ICDM 2010.
 
     Examples
     --------
@@ -399,6 +489,28 @@ def Overlap(*args: Any, **kwargs: Any) -> NoReturn:
 
     For the sets {1}, {2} and {1, 2} its matrix is [[1, 0, 1], [0, 1, 1], [1, 1, 1]], whose smallest
     eigenvalue is 1 - sqrt(2) = -0.414.  `BraunBlanquet`, with max in place of min, is a kernel.
+
+    Parameters
+    ----------
+    *args : object
+        Ignored.
+    **kwargs : object
+        Ignored.
+
+    Raises
+    ------
+    ValueError
+        Always.  The message names kernels to use instead.
+
+    See Also
+    --------
+    BraunBlanquet : Relative to the larger set.
+    Jaccard : Relative to the union.
+    Dice : Relative to the mean of the sizes.
+
+    References
+    ----------
+    G. G. Simpson, "Mammals and the nature of continents", American Journal of Science 241, 1943.
 
     Examples
     --------

@@ -62,35 +62,49 @@ class LocalAlignment(PairwiseStringKernel):
 
     Parameters
     ----------
-    scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default "BLOSUM62"
-        The score of each pair of symbols.  An array must have one row and one column for each
-        symbol of `alphabet`.
+    scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default="BLOSUM62"
+        The score of each pair of symbols.  Use "BLOSUM62" for proteins and a tuple such as
+        (1.0, -1.0) for DNA and text.  An array must have one row and one column for each symbol of
+        `alphabet`.
     alphabet : str, optional
         The symbols to which the rows of `scores` belong, if it is an array.  Symbols that are not
         in the alphabet are never paired; a gap can extend over them.
-    opening : float, default 11.0
-        The cost of the first symbol of a gap, >= 0.
-    extension : float, default 1.0
+    opening : float, default=11.0
+        The cost of the first symbol of a gap, >= 0, in units of `scores`.  11 and 1 are usual for
+        BLOSUM62.
+    extension : float, default=1.0
         The cost of each further symbol of a gap, >= 0.
-    beta : float, default 0.5
+    beta : float, default=0.5
         The factor of the score, > 0 (inverse temperature).  If beta is near 0, all alignments have
-        about the same weight; if it is large, the best alignment dominates.
-    normalized : bool, default False
+        about the same weight; if it is large, the best alignment dominates.  Choose it by
+        cross-validation, starting below 0.5.
+    normalized : bool, default=False
         Whether to return k(s, t) / sqrt(k(s, s) k(t, t)), computed from logarithms.  Unlike
         `Normalized`, this also works for strings so long that k(s, s) exceeds 1e308 (with BLOSUM62
         and beta = 0.5, from about 270 residues).
 
+    See Also
+    --------
+    Mismatch : Counts common words with mismatches; much faster for many sequences.
+    Spectrum : Counts common words exactly; the fastest.
+    WeightedDegree : For sequences that are already aligned.
+
     Notes
     -----
-    Saigo, Vert, Ueda and Akutsu, "Protein homology detection using string alignment kernels",
-    Bioinformatics 2004.  The time for a pair of strings is proportional to |s| |t|.  k is a Mercer
-    kernel if exp(beta * scores) is positive semidefinite.  The constructor checks this; it holds
-    for BLOSUM62 with every beta.
+    The time for a pair of strings is proportional to |s| |t|.  k is a Mercer kernel if
+    exp(beta * scores) is positive semidefinite.  The constructor checks this; it holds for BLOSUM62
+    with every beta.
 
     Normalised values of unrelated strings are almost 0, so that the kernel matrix is nearly the
-    identity; a smaller beta helps.  The paper, and many later ones, use log k instead.
+    identity; a smaller beta helps.  Saigo et al., and many later papers, use log k instead.
     **The logarithm of k is not a Mercer kernel**: its matrix has negative eigenvalues in general,
     and models that require a Mercer kernel then give meaningless results.
+
+    References
+    ----------
+    H. Saigo, J.-P. Vert, N. Ueda and T. Akutsu, "Protein homology detection using string alignment
+    kernels", Bioinformatics 20, 2004.  S. Henikoff and J. G. Henikoff, "Amino acid substitution
+    matrices from protein blocks", PNAS 89, 1992 (BLOSUM62).
 
     Examples
     --------

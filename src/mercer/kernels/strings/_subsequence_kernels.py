@@ -108,11 +108,18 @@ class Subsequence(WeightedSubsequences):
     Parameters
     ----------
     n : int, default=3
-        The length of the subsequences.  Shorter ones are not counted; some libraries call the sum
-        over all lengths up to n the subsequence kernel, which is `SubsequenceSum` here.
+        The length of the subsequences; 2 to 5 is usual.  Shorter ones are not counted; some
+        libraries call the sum over all lengths up to n the subsequence kernel, which is
+        `SubsequenceSum` here.
     decay : float, default=0.5
         The decay per position of the span, in (0, 1].  If it is 1, gaps are not penalised; if it is
         near 0, almost only contiguous n-grams contribute.
+
+    See Also
+    --------
+    SubsequenceSum : All lengths up to n.
+    Spectrum : Contiguous words only, and much faster.
+    Gapped : Words with wildcards at fixed distances, faster for long strings.
 
     Notes
     -----
@@ -151,15 +158,27 @@ class SubsequenceSum(WeightedSubsequences):
     Parameters
     ----------
     n : int, default=3
-        The length of the longest subsequences that are counted.
+        The length of the longest subsequences that are counted; 3 to 5 is usual.
     decay : float, default=0.5
         The decay per position of the span of a subsequence, in (0, 1], as in `Subsequence`.
+
+    See Also
+    --------
+    Subsequence : One length only.
+    AllSubsequences : All lengths, without a penalty for gaps.
+    Spectrum : With `blended=True`, contiguous words of all lengths up to p.
 
     Notes
     -----
     The libraries Shogun and strkernels call this the subsequence kernel.  A contiguous subsequence
     of length q has the weight decay^(2q).  If decay < 1, short subsequences therefore dominate, and
     normalised values are large.  A pair of strings takes n |s| |t| steps.
+
+    References
+    ----------
+    Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins, "Text classification using string
+    kernels", JMLR 2002.  Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004,
+    chapter 11.
 
     Examples
     --------
@@ -180,6 +199,12 @@ class AllSubsequences(PairwiseStringKernel):
 
     Here #(u in s) is the number of ways to choose positions of s, not necessarily contiguous, whose
     symbols form u.  The kernel has no parameters.
+
+    See Also
+    --------
+    SubsequenceSum : A limited length and a penalty for gaps; prefer it for more than a few symbols.
+    Subsequence : One length only.
+    Subsets : The same for sets instead of strings.
 
     Notes
     -----

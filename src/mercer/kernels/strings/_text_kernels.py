@@ -216,20 +216,28 @@ class BagOfWords(TextKernel):
     Parameters
     ----------
     ngrams : (int, int), default=(1, 1)
-        The shortest and the longest n-gram of words to use as a term.
+        The shortest and the longest n-gram of words to use as a term.  (1, 2) adds pairs of
+        neighbouring words, which helps if there are many texts.
     tfidf : bool or dict, default=True
         The weights of the terms.  If True, `resolve` replaces it by a dictionary of the weights
         log((1 + n) / (1 + n_t)) + 1, where n_t of the n training texts contain the term t; terms
         that do not occur in the training texts have weight 0.  If False, all terms have weight 1
         and nothing is learned.  A dictionary {term: weight} sets the weights directly.
     sublinear_tf : bool, default=False
-        Whether to replace a count c by 1 + log(c).
+        Whether to replace a count c by 1 + log(c).  Choose True for long texts, in which frequent
+        words would dominate.
     smooth_idf : bool, default=True
         Whether to add 1 to n and n_t in the weights, as in the formula above.
     options : dict, optional
         Other parameters of scikit-learn's `CountVectorizer`, such as `stop_words`,
         `token_pattern` or `min_df`.  For `min_df`, `max_df` and `max_features`, a text with sample
         weight 2 counts as two texts.
+
+    See Also
+    --------
+    BagOfNgrams : N-grams of characters; for short or misspelt texts and many languages.
+    Spectrum : Counts n-grams of characters without weights and without learning.
+    Cosine : If the tf-idf vectors are already computed.
 
     Notes
     -----
@@ -239,7 +247,9 @@ class BagOfWords(TextKernel):
 
     References
     ----------
-    Salton and Buckley (1988), Joachims (1998).
+    G. Salton and C. Buckley, "Term-weighting approaches in automatic text retrieval", Information
+    Processing & Management 24, 1988.  T. Joachims, "Text categorization with support vector
+    machines: learning with many relevant features", ECML 1998.
 
     Examples
     --------
@@ -266,15 +276,21 @@ class BagOfNgrams(TextKernel):
     Parameters
     ----------
     ngrams : (int, int), default=(3, 3)
-        The shortest and the longest n-gram of characters to use as a term.
+        The shortest and the longest n-gram of characters to use as a term.  Lengths of 2 to 5 are
+        usual, such as (2, 4).
     tfidf : bool or dict, default=True
         The weights of the terms, as in `BagOfWords`.
     sublinear_tf : bool, default=False
-        Whether to replace a count c by 1 + log(c).
+        Whether to replace a count c by 1 + log(c), as in `BagOfWords`.
     smooth_idf : bool, default=True
         Whether to smooth the tf-idf weights, as in `BagOfWords`.
     options : dict, optional
         Other parameters of scikit-learn's `CountVectorizer`, as in `BagOfWords`.
+
+    See Also
+    --------
+    BagOfWords : Words instead of characters; for long, well-spelt texts.
+    Spectrum : N-grams of strings such as DNA, case-sensitive and without weights.
 
     Notes
     -----
@@ -287,7 +303,7 @@ class BagOfNgrams(TextKernel):
 
     References
     ----------
-    Cavnar and Trenkle (1994).
+    W. B. Cavnar and J. M. Trenkle, "N-gram-based text categorization", SDAIR 1994.
 
     Examples
     --------

@@ -166,9 +166,16 @@ class Gapped(HammingProfile):
     Parameters
     ----------
     g : int, default=6
-        The length of the words, at most 127.
+        The length of the words, at most 127.  6 to 11 is usual for DNA.
     k : int, default=4
-        The number of positions that are compared, at most g.
+        The number of positions that are compared, at most g.  A smaller k tolerates more
+        differences.
+
+    See Also
+    --------
+    Mismatch : Tolerates mismatches over a known alphabet.
+    Spectrum : Exact words; faster.
+    Subsequence : Gaps of any length.
 
     Notes
     -----
@@ -224,14 +231,20 @@ class Mismatch(HammingProfile):
     Parameters
     ----------
     k : int, default=3
-        The length of the words, at most 127.
+        The length of the words, at most 127.  5 or 6 is usual for proteins.
     m : int, default=1
-        The number of mismatches allowed, less than k.
+        The number of mismatches allowed, less than k.  1 is usual.
     alphabet : str, bytes or tuple of symbols, optional
         The letters of the words u.  Their number affects the value of the kernel.  None means all
         symbols of the training strings, determined by `resolve` or `fit`.  A word of s with a
         symbol outside the alphabet (such as N in DNA, or a symbol that is not in the training
         strings) is ignored.
+
+    See Also
+    --------
+    Gapped : Does not depend on the alphabet, and is faster for long words.
+    Spectrum : m = 0; faster.
+    LocalAlignment : Insertions, deletions and scores of symbols.
 
     Notes
     -----
@@ -415,7 +428,15 @@ class Spectrum(StringKernel, Explicit):
     blended : bool, default=False
         Whether to count the words of all lengths 1, ..., p.
     decay : float, default=1.0
-        The decay per symbol, in (0, 1]: a word of length q has the weight decay^(2q).
+        The decay per symbol, in (0, 1]: a word of length q has the weight decay^(2q).  It matters
+        only if `blended` is True; otherwise it only scales the kernel.
+
+    See Also
+    --------
+    Mismatch : Tolerates mismatches in a word.
+    Gapped : Words with wildcards.
+    WeightedDegree : Compares words at equal positions only.
+    BagOfNgrams : With tf-idf weights, for texts.
 
     Notes
     -----
@@ -467,7 +488,13 @@ class WeightedDegree(StringKernel, Explicit):
     Parameters
     ----------
     degree : int, default=3
-        The length of the longest words that are compared.
+        The length of the longest words that are compared.  Up to 20 or more is usual for DNA,
+        because long words have small weights.
+
+    See Also
+    --------
+    Spectrum : Words at any position, for strings of different lengths.
+    LocalAlignment : Finds the alignment itself.
 
     Notes
     -----

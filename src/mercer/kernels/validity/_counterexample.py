@@ -84,6 +84,10 @@ class Counterexample:
     noise : float
         The assumed error of the values of k, relative to the largest value.
 
+    See Also
+    --------
+    mercer.validity : Searches for a counterexample.
+
     Examples
     --------
     >>> from mercer.kernels import Sigmoid

@@ -92,6 +92,10 @@ class Evidence:
     total : int
         The number of points of a precomputed matrix; 0 for other kernels.
 
+    See Also
+    --------
+    mercer.validity : The search that these statistics describe.
+
     Examples
     --------
     >>> import numpy as np
@@ -141,6 +145,15 @@ def known_counterexample(
     -------
     Counterexample or None
         None if the kernel is proved to be valid, or if no counterexample is known.
+
+    See Also
+    --------
+    validity : Also searches for unknown counterexamples.
+
+    References
+    ----------
+    B. Schölkopf and A. J. Smola, "Learning with kernels", MIT Press, 2002.  C. Berg, J. P. R.
+    Christensen and P. Ressel, "Harmonic analysis on semigroups", Springer, 1984.
 
     Examples
     --------

@@ -58,6 +58,11 @@ class Validity:
     evidence : Evidence or None
         The statistics of the search, if the result is unknown.
 
+    See Also
+    --------
+    mercer.validity : The function that returns it.
+    Properties : The known properties of a kernel.
+
     Examples
     --------
     >>> from mercer.kernels import RBF, Sigmoid
@@ -82,7 +87,28 @@ class Validity:
         return self.kernel.properties
 
     def rules(self) -> Iterator[tuple[int, Kernel, Properties]]:
-        """Yield (depth, kernel, known properties) for the kernel and then all kernels inside it."""
+        """Iterate over the kernel and all kernels inside it, with their known properties.
+
+        `str(result)` prints them as a tree; use this method to process the proof.
+
+        Yields
+        ------
+        depth : int
+            0 for the kernel itself, 1 for its children, and so on.
+        kernel : Kernel
+            The kernel at this node of the expression.
+        properties : Properties
+            Its known properties; `properties.rule` is the closure rule that proves its order.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF, Linear
+        >>> for depth, kernel, properties in (RBF() + Linear()).validity().rules():
+        ...     print(depth, type(kernel).__name__, properties.order)
+        0 Sum 0
+        1 RBF 0
+        1 Linear 0
+        """
         yield from _walk(self.kernel, 0)
 
     @property
@@ -176,7 +202,8 @@ def validity(
         non-negative for all c that are orthogonal to the polynomials of degree less than m.  For
         m = 1, these are all c whose entries sum to 0.
     n_grams : int, default=120
-        The number of Gram matrices, of up to 24 points each, that the search examines.
+        The number of Gram matrices, of up to 24 points each, that the search examines.  Increase it
+        for a more thorough search; the time is proportional to it.
     random_state : int, Generator, RandomState or None, default=None
         The random seed or generator.  None means the seed 0, so that results are reproducible.
     tol : float or None, default=None
@@ -189,6 +216,20 @@ def validity(
     -------
     Validity
         The result, with its `status` and, if the kernel is refuted, the counterexample.
+
+    See Also
+    --------
+    check_gram : Checks a matrix instead of a function.
+    Kernel.validity : The same as a method.
+    known_counterexample : Only evaluates points that are known to refute a kernel.
+
+    References
+    ----------
+    J. Mercer, "Functions of positive and negative type, and their connection with the theory of
+    integral equations", Philosophical Transactions of the Royal Society A 209, 1909.  N. Aronszajn,
+    "Theory of reproducing kernels", Transactions of the American Mathematical Society 68, 1950
+    (closure rules).  H. Wendland, "Scattered data approximation", Cambridge University Press, 2005
+    (conditional positive definiteness of order m).
 
     Examples
     --------
@@ -262,6 +303,10 @@ class GramCheck:
     distance : float
         The Frobenius norm of K - nearest; inf if K is not finite.
 
+    See Also
+    --------
+    check_gram : The function that returns it.
+
     Examples
     --------
     >>> from mercer import check_gram
@@ -310,7 +355,8 @@ def check_gram(K: Points, *, max_memory: MemoryLimit = None) -> GramCheck:
     K : array-like of shape (n, n)
         The matrix, dense or sparse.
     max_memory : int, str or None, default=None
-        The memory budget; about four n x n matrices of float64 are needed.
+        The memory budget, for example "2 GiB"; about four n x n matrices of float64 are needed.  If
+        they exceed the budget, an error is raised before anything is allocated.
 
     Returns
     -------
@@ -322,6 +368,16 @@ def check_gram(K: Points, *, max_memory: MemoryLimit = None) -> GramCheck:
     ------
     ValueError
         If K is not a square matrix of real numbers.
+
+    See Also
+    --------
+    validity : Checks a kernel instead of a matrix, for all points.
+    Precomputed : The kernel of a matrix.
+
+    References
+    ----------
+    N. J. Higham, "Computing a nearest symmetric positive semidefinite matrix", Linear Algebra and
+    its Applications 103, 1988.
 
     Examples
     --------

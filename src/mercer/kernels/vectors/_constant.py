@@ -41,8 +41,14 @@ class Constant(_PositionIndependent):
 
     Parameters
     ----------
-    value : float, default 1.0
-        The constant, >= 0.  Tunable.
+    value : float, default=1.0
+        The constant, >= 0.  Tunable.  In a Gaussian process it is the prior variance of the
+        intercept, in squared units of the target.
+
+    See Also
+    --------
+    White : Noise on the diagonal instead of a constant.
+    Scale : Multiplication by a number, `2 * k`.
 
     Examples
     --------
@@ -82,8 +88,19 @@ class White(_PositionIndependent):
 
     Parameters
     ----------
-    noise : float, default 1.0
-        The variance of the noise, >= 0.  Tunable.
+    noise : float, default=1.0
+        The variance of the noise, >= 0, in squared units of the target.  Tunable: a Gaussian
+        process learns it.  A tenth of the variance of the target is a reasonable start.
+
+    See Also
+    --------
+    Constant : The same value for all pairs.
+    mercer.GaussianProcessRegressor : Its parameter `alpha` adds a fixed noise instead.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
+    2006, section 2.2.
 
     Examples
     --------

@@ -32,6 +32,12 @@ class DotProduct(ProfileKernel):
 
     A subclass defines the function `profile` and its derivative `slope`.
 
+    See Also
+    --------
+    Linear : The inner product itself.
+    Polynomial : A power of the inner product.
+    Radial : Base class of functions of the distance.
+
     Examples
     --------
     >>> from mercer.kernels import DotProduct, Linear, Polynomial
@@ -68,7 +74,15 @@ class Linear(DotProduct):
 
         k(x, z) = <x, z>
 
-    It has no parameters.  `Linear() + c` adds an intercept, and `c * Linear()` a variance.
+    It has no parameters.  `Linear() + c` adds an intercept, and `c * Linear()` a variance.  Points
+    are rows of an array or CSR matrix of shape (n, d).
+
+    See Also
+    --------
+    Bilinear : The inner product of a matrix A.
+    Polynomial : Products of columns as additional features.
+    Cosine : Ignores the norms of the points, for example the lengths of texts.
+    RBF : For functions that are not linear.
 
     Examples
     --------
@@ -81,9 +95,33 @@ class Linear(DotProduct):
         return Properties("x^T A z with A = I", 0)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
+        """Return the kernel values for an array of inner products.
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            The array t itself.
+        """
         return t
 
     def slope(self, t: np.ndarray) -> np.ndarray:
+        """Return the derivative of the profile, which is 1.
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            An array of ones.
+        """
         return np.ones_like(t)
 
 
@@ -96,9 +134,33 @@ class _Affine(DotProduct):
     coef0: float
 
     def slope(self, t: np.ndarray) -> np.ndarray:
+        """Return the derivative of the profile with respect to the inner product.
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>, which are not modified.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            The derivatives gamma g'(gamma t + coef0).
+        """
         return float(self.gamma) * self._outer_slope(t)
 
     def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the derivatives of the profile with respect to log(gamma) and log(coef0).
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>, which are not modified.
+
+        Returns
+        -------
+        dict
+            The derivatives {"gamma": ..., "coef0": ...}, arrays of the shape of t.
+        """
         outer = self._outer_slope(t)
         return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
 
@@ -123,13 +185,29 @@ class Polynomial(_Affine):
 
     Parameters
     ----------
-    degree : int, default 3
-        The degree, a positive integer.
-    coef0 : float, default 1.0
-        The constant term, >= 0.  Tunable.
-    gamma : float or str, default 1.0
+    degree : int, default=3
+        The degree, a positive integer.  2 or 3 is usual: the number of features grows with
+        d^degree, and values spread over many orders of magnitude if the degree is large.
+    coef0 : float, default=1.0
+        The constant term, >= 0.  Tunable.  A larger value gives more weight to monomials of low
+        degree; 0 uses only those of the highest degree.
+    gamma : float or str, default=1.0
         The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
-        is also possible; `resolve` replaces it by a value for the data.
+        is also possible; `resolve` replaces it by a value for the data, see `RBF`.  Choose it such
+        that gamma <x, x> is about 1; "scale" does this for centred data.
+
+    See Also
+    --------
+    Linear : Degree 1, without products of columns.
+    QuadraticMap : The explicit features of degree 2, for linear models with many points.
+    PolynomialBasis : All monomials with equal weights.
+    RBF : Bounded, and usually easier to tune.
+
+    References
+    ----------
+    B. E. Boser, I. M. Guyon and V. N. Vapnik, "A training algorithm for optimal margin
+    classifiers", COLT 1992.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern
+    analysis", Cambridge University Press, 2004, chapter 9.
 
     Examples
     --------
@@ -156,6 +234,18 @@ class Polynomial(_Affine):
         return Properties(rule, 0, nonnegative=self.degree % 2 == 0)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
+        """Return the kernel values (gamma t + coef0)^degree for an array t of inner products.
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>, which are overwritten.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            The kernel values, in the memory of t.
+        """
         t *= self.gamma
         t += self.coef0
         return integer_power(t, int(self.degree))
@@ -177,11 +267,23 @@ class Sigmoid(_Affine):
 
     Parameters
     ----------
-    gamma : float or str, default 1.0
+    gamma : float or str, default=1.0
         The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
-        is also possible; `resolve` replaces it by a value for the data.
-    coef0 : float, default 1.0
-        The constant term, any finite number.  Tunable if it is positive.
+        is also possible; `resolve` replaces it by a value for the data, see `RBF`.
+    coef0 : float, default=1.0
+        The constant term, any finite number.  Tunable if it is positive.  With a small gamma and
+        coef0 < 0, a support vector machine behaves similarly to one with an RBF kernel.
+
+    See Also
+    --------
+    RBF : A Mercer kernel; prefer it for new models.
+    SigmoidBasis : Sigmoid functions as explicit features, which give a Mercer kernel.
+    mercer.validity : Shows a counterexample.
+
+    References
+    ----------
+    H.-T. Lin and C.-J. Lin, "A study on sigmoid kernels for SVM and the training of non-PSD kernels
+    by SMO-type methods", technical report, National Taiwan University, 2003.
 
     Examples
     --------
@@ -209,6 +311,18 @@ class Sigmoid(_Affine):
         return Properties(rule, diagonal_bound=1.0, against=against)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
+        """Return the kernel values tanh(gamma t + coef0) for an array t of inner products.
+
+        Parameters
+        ----------
+        t : ndarray of any shape
+            The inner products <x, z>, which are overwritten.
+
+        Returns
+        -------
+        ndarray of the shape of t
+            The kernel values, in the memory of t.
+        """
         t *= self.gamma
         t += self.coef0
         return np.tanh(t, out=t)
@@ -225,7 +339,19 @@ class Cosine(VectorKernel):
 
         k(x, z) = <x, z> / (|x| |z|)
 
-    It is 0 if x or z is 0.  It has no parameters.
+    It is 0 if x or z is 0.  It has no parameters.  Points are rows of an array or CSR matrix.
+
+    See Also
+    --------
+    Normalized : The same for any other kernel: `Cosine()` equals `Normalized(Linear())`.
+    BagOfWords : Cosine similarity of texts.
+    Linear : If the norms of the points matter.
+
+    References
+    ----------
+    G. Salton, A. Wong and C. S. Yang, "A vector space model for automatic indexing", Communications
+    of the ACM 18, 1975.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis",
+    Cambridge University Press, 2004, chapter 5.
 
     Examples
     --------
@@ -267,7 +393,20 @@ class Bilinear(VectorKernel):
     Parameters
     ----------
     A : array-like of shape (d, d)
-        A symmetric positive semidefinite matrix; any other matrix raises an error.
+        A symmetric positive semidefinite matrix; any other matrix raises an error.  With A = M^T M,
+        the kernel is the inner product of M x and M z; the inverse covariance matrix of the columns
+        gives the Mahalanobis inner product.
+
+    See Also
+    --------
+    Linear : A is the identity.
+    Stretch : A is diagonal, with tunable scales.
+    Map : A function of the points that is not linear.
+
+    References
+    ----------
+    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
+    Press, 2004, section 3.4.
 
     Examples
     --------

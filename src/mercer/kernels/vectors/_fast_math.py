@@ -87,7 +87,7 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
     Parameters
     ----------
     T : ndarray of shape (n, m), float64 or float32
-    scale : float, default 1.0
+    scale : float, default=1.0
 
     Returns
     -------

@@ -130,11 +130,24 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
 
     Parameters
     ----------
-    length_scale : float, array-like of shape (d,), or str, default 1.0
+    length_scale : float, array-like of shape (d,), or str, default=1.0
         The length scale l, or one l_c per column.  Tunable.  It can also be a rule that `resolve`
         replaces by a value for the data: "median" (l is the median L1 distance), or, with
         gamma = 1 / l, "auto" (gamma = 1 / d), "scale" (gamma = 1 / (d Var X)), "scott" or
-        "silverman".  Use `Laplacian.from_gamma` to pass gamma instead.
+        "silverman", see `RBF`.  Use `Laplacian.from_gamma` to pass gamma instead.  "median" is a
+        good first guess.
+
+    See Also
+    --------
+    RBF : For smooth functions.
+    Matern : With nu = 1/2 the exponential of the Euclidean distance.
+    Chi2 : For histograms.
+
+    References
+    ----------
+    O. Chapelle, P. Haffner and V. N. Vapnik, "Support vector machines for histogram-based image
+    classification", IEEE Transactions on Neural Networks 10, 1999.  C. E. Rasmussen and C. K. I.
+    Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
 
     Examples
     --------
@@ -178,10 +191,26 @@ class Chi2(_ExponentialSum):
 
     Parameters
     ----------
-    gamma : float or str, default 1.0
+    gamma : float or str, default=1.0
         The factor of the sum, > 0.  Tunable.  It can also be a rule that `resolve` replaces by a
         value for the data: "median" (1 / the median of the sum over pairs of points), or "scale",
-        "auto", "scott" or "silverman" as for `RBF`.
+        "auto", "scott" or "silverman" as for `RBF`.  Prefer "median", because it depends on the
+        chi-squared distance; the other rules were made for the Euclidean distance.
+
+    See Also
+    --------
+    AdditiveChi2 : The exponent; only conditionally positive definite, without a parameter.
+    HistogramIntersection : Without a parameter, and the fastest for sparse histograms.
+    Laplacian : For vectors that may be negative.
+    MinMax : For counts whose total matters.
+
+    References
+    ----------
+    O. Chapelle, P. Haffner and V. N. Vapnik, "Support vector machines for histogram-based image
+    classification", IEEE Transactions on Neural Networks 10, 1999.  J. Zhang, M. Marszałek, S.
+    Lazebnik and C. Schmid, "Local features and kernels for classification of texture and object
+    categories: a comprehensive study", International Journal of Computer Vision 73, 2007 (the rule
+    1 / mean, of which "median" is a robust form).
 
     Examples
     --------
@@ -220,6 +249,16 @@ class AdditiveChi2(Elementwise):
     (x - z)^2 / (x + z) = x + z - 4 xz / (x + z), and xz / (x + z) is a kernel.  The exponential of
     gamma times this kernel is `Chi2`.  It has no parameters.
 
+    See Also
+    --------
+    Chi2 : The exponential, a Mercer kernel; usually more accurate.
+    HistogramIntersection : A Mercer kernel without parameters.
+
+    References
+    ----------
+    A. Vedaldi and A. Zisserman, "Efficient additive kernels via explicit feature maps", IEEE PAMI
+    34, 2012.
+
     Examples
     --------
     >>> from mercer.kernels import AdditiveChi2
@@ -249,6 +288,18 @@ class HistogramIntersection(Elementwise):
 
     This is the mass that two histograms have in common.  It is a Mercer kernel, because min(x, z)
     is the inner product of the indicator functions of [0, x] and [0, z].  It has no parameters.
+
+    See Also
+    --------
+    MinMax : Divides by the union, so that k(x, x) = 1.
+    Intersection : The same for sets.
+    Chi2 : With a width that can be tuned.
+
+    References
+    ----------
+    M. J. Swain and D. H. Ballard, "Color indexing", International Journal of Computer Vision 7,
+    1991.  A. Barla, F. Odone and A. Verri, "Histogram intersection kernel for image
+    classification", ICIP 2003.
 
     Examples
     --------

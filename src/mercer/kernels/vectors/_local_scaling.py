@@ -38,20 +38,33 @@ class LocalRBF(VectorKernel):
     ----------
     n_neighbors : int, default=7
         The rank of the neighbour whose distance is the length scale.  The first neighbour of a
-        training point is the point itself.
-    points : array of shape (m, d), optional
+        training point is the point itself.  5 to 20 is usual: a small number follows the density
+        closely but is noisy, and a large number approaches an `RBF` with a constant length scale.
+    points : array-like of shape (m, d), optional
         The points from which the density is estimated.  None means the training points; call
         `resolve` to set them (estimators do this in `fit`).
+
+    See Also
+    --------
+    RBF : The same length scale everywhere; it is tunable and faster.
+    Stretch : A different length scale for each column instead of each point.
 
     Notes
     -----
     The kernel is positive definite for every function l > 0, because it is the inner product in L2
-    of Gaussians of width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2004).
+    of Gaussians of width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2003).
 
     The self-tuning affinity of Zelnik-Manor and Perona, exp(-|x - z|^2 / (l(x) l(z))), has the same
     purpose, but it is *not* a Mercer kernel in general.  The first factor of k is necessary for a
     Mercer kernel.  It reduces k between regions of different density, especially if the number of
     columns d is large.
+
+    References
+    ----------
+    M. N. Gibbs, "Bayesian Gaussian processes for regression and classification", PhD thesis,
+    University of Cambridge, 1997.  C. J. Paciorek and M. J. Schervish, "Nonstationary covariance
+    functions for Gaussian process regression", NIPS 2003.  L. Zelnik-Manor and P. Perona,
+    "Self-tuning spectral clustering", NIPS 2004.
 
     Examples
     --------

@@ -70,9 +70,15 @@ class Radial(LengthScaleKernel):
 
     Parameters
     ----------
-    length_scale : float, array-like of shape (n_features,) or str, default=1.0
+    length_scale : float, array-like of shape (d,), or str, default=1.0
         One number, one number per column, or a rule such as "median", which `resolve` replaces by a
-        value for the data.
+        value for the data; the notes of `RBF` define the rules.  Tunable.
+
+    See Also
+    --------
+    RBF : The Gaussian kernel, and the definition of the rules for the length scale.
+    DotProduct : Base class of functions of the inner product.
+    Kernel : The base class of all kernels.
 
     Examples
     --------

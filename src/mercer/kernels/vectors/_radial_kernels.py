@@ -47,19 +47,58 @@ class RBF(_Mixture):
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
         The distance over which the kernel decreases: one number, or one per column.  Tunable.  It
-        can also be a rule that `resolve` replaces by a value for the data: "median" (the median
-        distance), "scale", "auto", "scott" or "silverman".
+        can also be a rule that `resolve` (or `fit` of an estimator) replaces by a value for the
+        data: "median", "scale", "auto", "scott" or "silverman", see Notes.  A small value gives
+        functions that change over short distances, and a large value gives smooth functions.
+        "median" is a good first guess if the columns have comparable scales; refine it by
+        cross-validation or by the marginal likelihood.  One value per column (automatic relevance
+        determination) needs more data, but ignores columns whose length scale becomes large.
+
+    See Also
+    --------
+    Matern : For functions that are less smooth, such as physical processes.
+    RationalQuadratic : If the data vary on several length scales.
+    Laplacian : For rough functions, and less sensitive to outliers.
+    LocalRBF : If the density of the points varies strongly.
+    Periodic : For functions that repeat.
+    random_features : Approximate explicit features, for many points.
 
     Notes
     -----
     `RBF.from_gamma(gamma)` returns the kernel exp(-gamma |x - z|^2), which has
     gamma = 1 / (2 length_scale^2).
 
+    The rules choose gamma, and therefore the length scale, from n points with d columns:
+
+    =========== ============================ =====================================================
+    rule        gamma                        length scale of a radial kernel
+    =========== ============================ =====================================================
+    "median"    1 / (2 m^2)                  m, the median distance between two different points
+    "scale"     1 / (d Var)                  sqrt(d Var / 2), with the variance Var of all entries
+    "auto"      1 / d                        sqrt(d / 2)
+    "scott"     1 / (2 h^2)                  h = s n^(-1 / (d + 4))
+    "silverman" 1 / (2 h^2)                  h = s (n (d + 2) / 4)^(-1 / (d + 4))
+    =========== ============================ =====================================================
+
+    s^2 is the mean of the variances of the columns.  "median" suits kernel PCA and two-sample
+    tests, "scale" and "auto" are compatible with scikit-learn, and "scott" and "silverman" are for
+    density estimation; h decreases with n.  If X has more than 1000 rows, the median is that of
+    1000 evenly spaced rows.  A sample weight counts as a number of repetitions.
+
+    References
+    ----------
+    B. Schölkopf and A. J. Smola, "Learning with kernels", MIT Press, 2002.  C. E. Rasmussen and
+    C. K. I. Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
+    B. W. Silverman, "Density estimation for statistics and data analysis", 1986, and D. W. Scott,
+    "Multivariate density estimation", 1992 (rules for h).
+
     Examples
     --------
     >>> from mercer.kernels import RBF
     >>> RBF(length_scale=1.0)([[0.0]], [[0.0], [2.0]]).round(4)
     array([[1.    , 0.1353]])
+    >>> RBF("median").resolve([[0.0], [1.0], [3.0]])
+    RBF(length_scale=2.0)
     """
 
     _profile_accepts_negative: ClassVar[bool] = True
@@ -86,12 +125,27 @@ class Matern(_Mixture):
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
-        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+        The distance over which the kernel decreases: one number, one per column, or a rule such as
+        "median".  Tunable.  The notes of `RBF` define the rules and how to choose the value.
     nu : float, default=1.5
         The smoothness, 0 < nu <= 100 or inf.  A process with this covariance is m times mean-square
         differentiable for all m < nu.  nu = 1/2 gives exp(-|x - z| / length_scale), and nu = inf
         gives the RBF.  The values 1/2, 3/2 and 5/2 have closed forms and are fast; all others
-        require the Bessel function.
+        require the Bessel function.  3/2 and 5/2 are usual for regression; data hardly distinguish
+        larger values from the RBF.
+
+    See Also
+    --------
+    RBF : For very smooth functions.
+    RationalQuadratic : If the data vary on several length scales.
+    Laplacian : The product over the columns of the kernel with nu = 1/2.
+
+    References
+    ----------
+    B. Matérn, "Spatial variation", 1960 (second edition: Springer, 1986).  C. E. Rasmussen and C.
+    K. I. Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.  E.
+    Grosswald, "The Student t-distribution of any degree of freedom is infinitely divisible",
+    Zeitschrift für Wahrscheinlichkeitstheorie, 1976 (k^p for real p).
 
     Examples
     --------
@@ -173,10 +227,23 @@ class RationalQuadratic(_Mixture):
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
-        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+        The distance over which the kernel decreases: one number, one per column, or a rule such as
+        "median".  Tunable.  The notes of `RBF` define the rules and how to choose the value.
     alpha : float, default=1.0
-        The exponent, > 0.  Tunable.  A small alpha mixes length scales over a wide range; for
-        alpha -> inf the kernel becomes the RBF.
+        The exponent, > 0.  Tunable.  A small alpha mixes length scales over a wide range, so that k
+        decreases slowly; for alpha -> inf the kernel becomes the RBF.  Learn it with a Gaussian
+        process, or try 0.1, 1 and 10.
+
+    See Also
+    --------
+    RBF : If one length scale describes the data.
+    Cauchy : The same kernel with alpha = 1, up to the length scale.
+    InverseMultiquadric : The same kernel with alpha = 1/2.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
+    2006, section 4.2.
 
     Examples
     --------
@@ -221,7 +288,20 @@ class Cauchy(_Mixture):
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
-        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+        The distance over which the kernel decreases: one number, one per column, or a rule such as
+        "median".  Tunable.  The notes of `RBF` define the rules and how to choose the value.
+
+    See Also
+    --------
+    RBF : Decreases faster; prefer it unless distant points should influence each other.
+    RationalQuadratic : With alpha = 1 the same kernel, up to the length scale; alpha is tunable.
+    InverseMultiquadric : Decreases more slowly.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
+    2006, section 4.2.  I. J. Schoenberg, "Metric spaces and completely monotone functions", Annals
+    of Mathematics 39, 1938 (positive definiteness).
 
     Examples
     --------
@@ -247,7 +327,20 @@ class InverseMultiquadric(_Mixture):
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
-        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+        The distance over which the kernel decreases: one number, one per column, or a rule such as
+        "median".  Tunable.  The notes of `RBF` define the rules and how to choose the value.
+
+    See Also
+    --------
+    Multiquadric : Grows with the distance; for interpolation.
+    Cauchy : Decreases with the square of the distance.
+    RationalQuadratic : With alpha = 1/2 the same kernel; alpha is tunable.
+
+    References
+    ----------
+    C. A. Micchelli, "Interpolation of scattered data: distance matrices and conditionally positive
+    definite functions", Constructive Approximation 2, 1986.  H. Wendland, "Scattered data
+    approximation", Cambridge University Press, 2005.
 
     Examples
     --------
@@ -343,9 +436,21 @@ class Multiquadric(_ConditionallyPositiveDefinite):
 
     Parameters
     ----------
-    length_scale : float or array-like of shape (d,), default 1.0
+    length_scale : float, array-like of shape (d,), or str, default=1.0
         The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
-        `resolve` replaces it by a value for the data.
+        `resolve` replaces it by a value for the data, as for `RBF`.
+
+    See Also
+    --------
+    InverseMultiquadric : A Mercer kernel, which every estimator accepts.
+    ThinPlate : Interpolation that does not depend on a length scale.
+    Distance : Not smooth at distance 0.
+
+    References
+    ----------
+    R. L. Hardy, "Multiquadric equations of topography and other irregular surfaces", Journal of
+    Geophysical Research 76, 1971.  C. A. Micchelli, "Interpolation of scattered data: distance
+    matrices and conditionally positive definite functions", Constructive Approximation 2, 1986.
 
     Examples
     --------
@@ -380,11 +485,23 @@ class ThinPlate(_ConditionallyPositiveDefinite):
 
     Parameters
     ----------
-    length_scale : float or array-like of shape (d,), default 1.0
+    length_scale : float, array-like of shape (d,), or str, default=1.0
         The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
-        `resolve` replaces it by a value for the data.
-    degree : {2, 4}, default 2
-        The power of r.  Degree 4 gives smoother functions.
+        `resolve` replaces it by a value for the data, as for `RBF`.
+    degree : {2, 4}, default=2
+        The power of r.  Degree 4 gives smoother functions.  Choose 2 unless second derivatives of
+        the interpolant must be smooth.
+
+    See Also
+    --------
+    Multiquadric : Order 1 instead of 2, with a length scale that matters.
+    RBF : A Mercer kernel, which every estimator accepts.
+
+    References
+    ----------
+    J. Duchon, "Splines minimizing rotation-invariant semi-norms in Sobolev spaces", in Constructive
+    Theory of Functions of Several Variables, Springer, 1977.  G. Wahba, "Spline models for
+    observational data", SIAM, 1990.
 
     Examples
     --------
@@ -420,11 +537,25 @@ class Distance(_ConditionallyPositiveDefinite):
 
     Parameters
     ----------
-    length_scale : float or array-like of shape (d,), default 1.0
+    length_scale : float, array-like of shape (d,), or str, default=1.0
         The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
-        `resolve` replaces it by a value for the data.
-    exponent : float, default 1.0
-        The exponent b, in (0, 2].
+        `resolve` replaces it by a value for the data, as for `RBF`.
+    exponent : float, default=1.0
+        The exponent b, in (0, 2].  1 is usual; a smaller b gives less weight to large distances,
+        and b = 2 leads to linear methods only.
+
+    See Also
+    --------
+    Laplacian : The exponential of an L1 distance, a Mercer kernel.
+    Linear : The Mercer kernel to which centring reduces the case b = 2.
+    Multiquadric : Smooth at distance 0.
+
+    References
+    ----------
+    I. J. Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
+    Mathematical Society 44, 1938.  B. Schölkopf, "The kernel trick for distances", NIPS 2000.  D.
+    Sejdinovic, B. Sriperumbudur, A. Gretton and K. Fukumizu, "Equivalence of distance-based and
+    RKHS-based statistics in hypothesis testing", Annals of Statistics 41, 2013 (energy distance).
 
     Examples
     --------

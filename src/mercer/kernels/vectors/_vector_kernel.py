@@ -79,14 +79,53 @@ class ProfileKernel(VectorKernel):
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the kernel values for an array s, which may be overwritten."""
+        """Return the kernel values for an array of the statistic s.
+
+        Kernel authors implement it; users call the kernel instead.
+
+        Parameters
+        ----------
+        s : ndarray of any shape
+            The values of the statistic, such as squared scaled distances.  They may be overwritten,
+            so pass a copy if they are needed later.
+
+        Returns
+        -------
+        ndarray of the shape of s
+            The kernel values, possibly in the memory of s.
+        """
 
     @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:
-        """Return the derivative of the profile with respect to s."""
+        """Return the derivative of the profile with respect to the statistic s.
+
+        Parameters
+        ----------
+        s : ndarray of any shape
+            The values of the statistic, which are not modified.
+
+        Returns
+        -------
+        ndarray of the shape of s
+            The derivatives.  They may be infinite at s = 0 if the kernel has a kink there.
+        """
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        """Return {name: d profile / d log(parameter)} for parameters on which s does not depend."""
+        """Return the derivatives of the profile with respect to the logarithms of its parameters.
+
+        Kernel authors implement it if the profile has parameters on which s does not depend.
+
+        Parameters
+        ----------
+        s : ndarray of any shape
+            The values of the statistic, which are not modified.
+
+        Returns
+        -------
+        dict
+            The derivatives {name: d profile / d log(parameter)}, arrays of the shape of s.  It is
+            empty if there are no such parameters.
+        """
         return {}
 
     @abstractmethod
@@ -154,13 +193,28 @@ class LengthScaleKernel(ProfileKernel):
     def from_gamma(cls, gamma: float | str, **options: Any) -> Self:
         """Return the kernel with the length scale that is equivalent to gamma.
 
+        For radial kernels, gamma = 1 / (2 length_scale^2); for `Laplacian`, gamma = 1 /
+        length_scale.
+
         Parameters
         ----------
         gamma : float or str
-            The factor of the distance in the exponent of the kernel, such as the gamma of
-            exp(-gamma |x - z|^2); or a rule such as "scale".
-        **options
-            Other parameters of the kernel.
+            The factor of the distance in the exponent of the kernel, > 0, such as the gamma of
+            exp(-gamma |x - z|^2); or a rule such as "scale", see the notes of `RBF`.  A larger
+            gamma gives a narrower kernel.
+        **options : keyword arguments
+            Other parameters of the kernel, such as `nu` of `Matern`.
+
+        Returns
+        -------
+        Kernel
+            An instance of this class.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Matern
+        >>> Matern.from_gamma(2.0, nu=2.5)
+        Matern(length_scale=0.5, nu=2.5)
         """
         if not isinstance(gamma, str):
             positive(cls.__name__, "gamma", gamma)
