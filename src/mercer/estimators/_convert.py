@@ -47,9 +47,25 @@ def compress(
         eigenvalues lie within `eigenvalue_bounds_`. A compressed KernelPCA has no `eigenvectors_`,
         `training_scores_` or inverse transform, and supports neither another compression nor
         `partial_fit`, because all of these need the training points.
-    n_points, max_error, method, max_iter, random_state, max_memory
-        As in `Expansion.compress`; pass either the number of points or the largest allowed error.
-    K : array of shape (n, n), optional
+    n_points : int or None, default=None
+        Maximum number of points of the result, smaller than the present number. A few hundred are
+        often enough; compare ``reduction_.error``. Pass either `n_points` or `max_error`.
+    max_error : float or None, default=None
+        Alternative to `n_points`: the largest allowed error |f - g| in the RKHS norm.
+    method : {"auto", "select", "kmeans", "construct"}, default="auto"
+        How the points are found. "select": a subset of the present points, for points of any type.
+        "kmeans": cluster centres. "construct": free points, optimised by L-BFGS, which have the
+        smallest error. "auto" means "construct" if that takes at most about a minute, otherwise
+        "select". See `Expansion.compress`.
+    max_iter : int, default=100
+        Maximum number of L-BFGS steps of "construct". More steps reduce the error further, but
+        slowly.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of k-means. None means 0, so that results are reproducible.
+    max_memory : int, str or None, default=None
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
+        computer.
+    K : array-like of shape (n, n) or None, default=None
         For kernel="precomputed", the matrix that was passed to `fit`, because estimators do not
         store it. Matrices for predictions still have n columns; only the columns in `X_fit_` are
         read.
@@ -60,6 +76,20 @@ def compress(
         An estimator of the same class with the error certificate `reduction_`. For KernelPCA,
         `reduction_` refers to the mean and to the components, scaled so that their squared errors
         are the variance that is lost.
+
+    See Also
+    --------
+    SparseKernelRegressor : Learns the points together with the model; usually more accurate.
+    to_primal : Replaces points by weights of explicit features, without an error.
+    thin : Chooses representative training points before a fit.
+    Expansion.compress : The same for a single expansion.
+
+    References
+    ----------
+    Burges, "Simplified support vector decision rules", ICML 1996.
+
+    Schölkopf, Mika, Burges, Knirsch, Müller, Rätsch and Smola, "Input space versus feature space in
+    kernel-based methods", IEEE Transactions on Neural Networks 10, 1999.
 
     Examples
     --------
@@ -151,8 +181,8 @@ def to_primal(estimator: E, *, max_memory: MemoryLimit = None) -> E:
     estimator : KernelEstimator
         A fitted estimator whose kernel has a finite number of features: Linear, Polynomial,
         kernels of a basis or of counts, and sums and products of these (see `ExplicitFeatures`).
-    max_memory : int, str or None
-        Memory budget in bytes, or as text such as "2 GiB"; None for half of the memory of the
+    max_memory : int, str or None, default=None
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
         computer.
 
     Returns
@@ -160,6 +190,18 @@ def to_primal(estimator: E, *, max_memory: MemoryLimit = None) -> E:
     KernelEstimator
         A copy, of the same class.  Its `expansion_` is a `Primal` with the weights.  It does not
         have `X_fit_`, `dual_coef_` and other attributes with one entry per point.
+
+    See Also
+    --------
+    to_dual : The conversion in the other direction.
+    primal_or_dual : Compares the cost of both forms.
+    ExplicitFeatures : The features phi, as a transformer.
+    compress : For kernels without finitely many features.
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel Methods for Pattern Analysis", Cambridge University Press,
+    2004.
 
     Examples
     --------
@@ -206,20 +248,32 @@ def to_dual(
         is the transformation by the preceding steps, for example Nystroem or PolynomialFeatures,
         and k is ``Features(phi)``.  If the only preceding step is ExplicitFeatures, k is the
         kernel of that step.
-    X : points
+    X : array-like or sparse matrix of shape (n, d), or list of objects
         The training points, as they are passed to the pipeline.
-    tol : float
-        Largest relative residual |w - Phi^T a| / |w|; if it is exceeded, an error is raised.  If w
-        was trained on X with an L2 penalty, the residual is 0 up to rounding (representer
-        theorem).
-    max_memory : int, str or None
-        Memory budget in bytes, or as text such as "2 GiB"; None for half of the memory of the
+    tol : float, default=1e-6
+        Largest relative residual |w - Phi^T a| / |w|; if it is exceeded, an error is raised. If w
+        was trained on X with an L2 penalty, the residual is 0 up to rounding (representer theorem).
+    max_memory : int, str or None, default=None
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
         computer.
 
     Returns
     -------
     Expansion
         One function for each row of `coef_`.
+
+    See Also
+    --------
+    to_primal : The conversion in the other direction.
+    primal_or_dual : Compares the cost of both forms.
+    Expansion : The class of the result.
+
+    References
+    ----------
+    Kimeldorf and Wahba, "Some results on Tchebycheffian spline functions", Journal of Mathematical
+    Analysis and Applications 33, 1971.
+
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
 
     Examples
     --------

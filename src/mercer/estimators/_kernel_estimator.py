@@ -78,17 +78,21 @@ class KernelEstimator(PlanMixin, BaseEstimator):
     Parameters
     ----------
     kernel : str, Kernel, callable or scikit-learn GP kernel
-        One of scikit-learn's kernel names ("linear", "poly", "rbf", "laplacian", ...,
-        "precomputed"); a kernel expression such as ``RBF(2.0) + Linear()``, which may also be given
-        as a string, "RBF(2.0) + Linear()"; or a function of two matrices or of two points.
+        The kernel, which defines the similarity of two points. A name: "linear", "poly", "rbf",
+        "laplacian", "sigmoid", "cosine", "chi2" or "additive_chi2", or "precomputed" if X is a
+        matrix of kernel values. A kernel expression such as ``RBF(2.0) + Linear()``, which may also
+        be a string, "RBF(2.0) + Linear()". A function of two matrices or of two points. "rbf" suits
+        standardised columns, and "linear" suits many columns and few rows; `mercer.kernels` also
+        has kernels for strings, graphs and sets.
     max_memory : int, str or None
         The memory budget, in bytes or as a string such as "2 GiB". None means half of the
-        computer's memory.
+        computer's memory. A fit that needs more raises a `MemoryBudgetError` before it allocates
+        anything; `plan` lists the memory of each solver.
     n_jobs : int or None
         The number of threads. None means all processors, -2 all but one. The number does not affect
-        the results.
+        the results. Set it to 1 if several fits run in parallel, for instance in `GridSearchCV`.
     verbose : int
-        Whether to print progress.
+        Whether to print progress: 0 for no output, 1 for messages from the solver.
 
     Attributes
     ----------
@@ -131,6 +135,7 @@ class KernelEstimator(PlanMixin, BaseEstimator):
         Returns
         -------
         self : estimator
+            The same estimator, with the new parameters; it is not fitted again.
         """
         kernel_params: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
         for key in list(params):
@@ -387,14 +392,22 @@ class NamedKernelEstimator(KernelEstimator):
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott", "silverman" or None
-        The scale of kernels given by name; None means 1 / n_features (1 for "chi2"). A string is a
-        rule that computes gamma from the points; a point of weight 2 (sample weight times class
-        weight) counts as two points. A Kernel or a callable has its own parameters, so `fit` raises
-        an error if gamma, degree or coef0 differ from their defaults.
+        The scale of kernels given by name: "rbf" is exp(-gamma |x - z|^2), so that a large gamma
+        means functions that change over short distances. None means 1 / n_features (1 for "chi2").
+        A string is a rule for n points with d columns. "scale": 1 / (d Var), where Var is the
+        variance of all entries of X. "auto": 1 / d. "median": 1 / (2 m^2), where m is the median
+        distance between two different points. "scott": 1 / (2 h^2) with h = s n^(-1 / (d + 4)),
+        where s^2 is the mean variance of the columns. "silverman": 1 / (2 h^2) with
+        h = s (n (d + 2) / 4)^(-1 / (d + 4)). Use "scale" for standardised columns, "median" as a
+        robust first guess, and "scott" or "silverman" for densities; then search a logarithmic grid
+        around that value. A point of weight 2 (sample weight times class weight) counts as two
+        points. A Kernel or a callable has its own parameters, so `fit` raises an error if gamma,
+        degree or coef0 differ from their defaults.
     degree : float
-        The degree of the "poly" kernel.
+        The degree of the "poly" kernel. Degree 2 contains all products of two columns.
     coef0 : float
-        The constant term of the "poly" and "sigmoid" kernels.
+        The constant term of the "poly" and "sigmoid" kernels. For "poly", a larger value gives more
+        weight to terms of low degree; 0 leaves only terms of the full degree.
     kernel_params : dict or None
         Additional keyword arguments of a callable kernel.
     """
@@ -541,9 +554,19 @@ class DualRegressor(MultiOutputMixin, RegressorMixin, DualEstimator):
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point, shape (n,) or (n, n_targets).
+        """Predict the targets of points, as f(x) + b.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+            The predictions; one-dimensional if y was one-dimensional in `fit`.
         """
         values = self._values(X)
         return values[:, 0] if self._has_single_target else values
@@ -570,12 +593,14 @@ class LandmarkMixin(BaseEstimator):
     Parameters
     ----------
     rank : int or None
-        The number of landmarks. None means 1000, or all points if there are fewer. More landmarks
-        give a better approximation and take more time and memory.
+        The number of landmarks of solver="nystroem". None means 1000, or all points if there are
+        fewer. Time grows as n rank^2. Double the rank until the validation score no longer
+        improves; 300 to 1000 is typical for 10^5 points.
     landmarks : str or points
         The method that selects landmarks ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++"
         or "leverage"), or the landmarks themselves. "auto" means "kmeans" for radial kernels on
-        dense vectors, otherwise "rpcholesky".
+        dense vectors, otherwise "rpcholesky". "uniform" is the fastest, but usually needs more
+        landmarks for the same accuracy.
     random_state : int, RandomState or None
         Seed of the random number generator, for instance for the choice of landmarks. None means 0,
         so that repeated fits give the same result.
@@ -670,10 +695,11 @@ class ExploreMixin:
 
         Parameters
         ----------
-        X : points, optional
-            The points to show. By default the training points, if the model stores them.
-        **options
-            Options of `mercer.explore`.
+        X : points or None, default=None
+            The points to show, in the same form as in `transform`. None means the training points,
+            if the model stores them.
+        **options : dict
+            Options of `mercer.explore`, such as `color`, `table`, `image_shape` and `title`.
 
         Returns
         -------

@@ -45,7 +45,8 @@ class KernelKMeans(
     Parameters
     ----------
     n_clusters : int
-        The number of clusters C.
+        The number of clusters C. Compare several values by the silhouette of the distances, or by
+        the decrease of `inertia_`.
     init : {"k-means++", "random"}, points or labels
         The initial centroids. "k-means++" draws points with probability proportional to their
         squared distance in feature space from the points drawn before; "random" draws them
@@ -62,7 +63,8 @@ class KernelKMeans(
     algorithm : {"lloyd", "hartigan"}
         "lloyd" ends when every point is nearest to the centroid of its own cluster. With a narrow
         kernel, a point contributes so much to its own centroid that it rarely moves. "hartigan"
-        also moves points if this lowers the inertia after the centroids are updated.
+        also moves points if this lowers the inertia after the centroids are updated; choose it for
+        narrow kernels.
     solver : {"auto", "exact", "nystroem"} or Lloyd
         "exact" iterates over K, which is evaluated in tiles if it has more than 4000 rows or does
         not fit into `max_memory`. "nystroem" restricts centroids to the span of landmarks. "auto"
@@ -96,6 +98,22 @@ class KernelKMeans(
         change any distance (`mercer.kernels.Shift`).
     solver_, report_
         The solver and its report.
+
+    See Also
+    --------
+    KernelPCA : Scores whose plot may show clusters.
+    herd : Chooses representative points instead of centroids.
+    KernelFisherDiscriminant : Separates classes that are known.
+    sklearn.cluster.KMeans : The linear kernel, for more points.
+    sklearn.cluster.SpectralClustering : Clusters eigenvectors of a graph Laplacian.
+
+    References
+    ----------
+    Dhillon, Guan and Kulis, "Kernel k-means, spectral clustering and normalized cuts", KDD 2004.
+
+    Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
+
+    Telgarsky and Vattani, "Hartigan's method: k-means clustering without Voronoi", AISTATS 2010.
 
     Examples
     --------
@@ -141,15 +159,20 @@ class KernelKMeans(
 
         Parameters
         ----------
-        X : points
-        y : ignored
-        sample_weight : array of shape (n,), optional
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        sample_weight : array-like of shape (n,) or None, default=None
             Weights of the points. Points of weight 0 do not affect the centroids; they are assigned
             to the nearest one afterwards.
 
         Returns
         -------
         self : KernelKMeans
+            The fitted estimator.
         """
         sample = self._sample(X, sample_weight=sample_weight).doubled()
         kernel, lloyd = (
@@ -197,9 +220,24 @@ class KernelKMeans(
         )
 
     def fit_predict(self, X: Points, y: object = None, **params: Any) -> Any:
-        """Cluster the points and return their labels, as lazy blocks if the data are in blocks.
+        """Cluster the points and return their labels.
 
-        Parameters are those of `fit`.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        **params : dict
+            Additional arguments of `fit`, such as `sample_weight`.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            The index of the cluster of each point, from 0 to n_clusters - 1; lazy blocks if X is in
+            blocks.
         """
         self.fit(X, y, **params)
         return self.predict(X) if is_chunked(X) else self.labels_
@@ -254,16 +292,35 @@ class KernelKMeans(
     def predict(self, X: Points) -> np.ndarray:
         """Return the index of the nearest centroid of each point.
 
-        For a precomputed kernel, X is the kernel matrix between new points and `X_fit_`.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Indices from 0 to n_clusters - 1.
         """
         return self._shifted_distances(self._check_new_float64(X)).argmin(axis=1).astype(np.int32)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
+        """Return the distances |k(x, .) - f_c| of points to all centroids.
 
-        For a precomputed kernel, X must be the kernel matrix of the training points, because the
-        distances need its diagonal k(x, x).
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", X must be
+            the kernel matrix of the training points, because the distances need its diagonal k(x,
+            x).
+
+        Returns
+        -------
+        ndarray of shape (n, n_clusters)
+            Distances in feature space.
         """
         return np.sqrt(self._squared_distances(self._check_new_float64(X)))
 
@@ -273,9 +330,19 @@ class KernelKMeans(
 
         Parameters
         ----------
-        X : points
-        y : ignored
-        sample_weight : array of shape (n,), optional
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", X must be
+            the kernel matrix of the training points, because the distances need its diagonal k(x,
+            x).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared distances.
+
+        Returns
+        -------
+        float
+            At most 0; larger is better for the same kernel and number of clusters.
         """
         X = self._check_new_float64(X)
         nearest = self._squared_distances(X).min(axis=1)

@@ -32,9 +32,10 @@ class NeighborsEstimator(DualEstimator):
     Parameters
     ----------
     weights : {"uniform", "distance"}, callable or None
-        The weight of a neighbour at distance d.  "uniform" or None: all weights are 1.
-        "distance": 1 / d; if some neighbours have distance 0, only these are used.  A callable
-        takes an array of distances and returns an array of weights of the same shape.
+        The weight of a neighbour at distance d. "uniform" or None: all weights are 1. "distance": 1
+        / d; if some neighbours have distance 0, only these are used, so that training points are
+        predicted exactly. A callable takes an array of distances and returns an array of weights of
+        the same shape.
 
     Attributes
     ----------
@@ -145,14 +146,15 @@ class KNeighborsEstimator(NeighborsEstimator):
 
         Parameters
         ----------
-        X : points or None, default=None
-            Query points; for a precomputed kernel, the kernel matrix between query and training
-            points.  None means the training points, where no point is its own neighbour.
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None, default=None
+            Query points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. None means the training points, where no point is its own neighbour.
         n_neighbors : int or None, default=None
             Number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
-            Whether to return distances.  For a precomputed kernel this is possible only if X is
-            the kernel matrix of the training points.
+            Whether to return distances. For a precomputed kernel this is possible only if X is the
+            kernel matrix of the training points.
 
         Returns
         -------
@@ -178,16 +180,19 @@ class KNeighborsEstimator(NeighborsEstimator):
 
         Parameters
         ----------
-        X : points or None, default=None
-            As in `kneighbors`.
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None, default=None
+            Query points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. None means the training points, where no point is its own neighbour.
         n_neighbors : int or None, default=None
-            As in `kneighbors`.
+            Number of neighbours; None means the parameter of the estimator.
         mode : {"connectivity", "distance"}, default="connectivity"
             Whether the value of an edge is 1 or the distance in feature space.
 
         Returns
         -------
         csr_matrix of shape (n, n_samples_fit_)
+            Row i has an entry for each neighbour of point i.
         """
         if mode not in ("connectivity", "distance"):
             raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}")
@@ -246,7 +251,8 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     Parameters
     ----------
     n_neighbors : int
-        Number of neighbours that vote.
+        Number of neighbours that vote. Choose it by cross-validation: a small number follows the
+        data closely, and a large number smooths. Odd numbers avoid ties of two classes.
 
     Attributes
     ----------
@@ -255,6 +261,21 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
         Predictions use only the nearest of its points.
+
+    See Also
+    --------
+    KernelRadiusNeighborsClassifier : All points within a radius vote.
+    KernelKNeighborsRegressor : For numeric targets.
+    SVC : Usually more accurate; predictions need only support vectors.
+    sklearn.neighbors.KNeighborsClassifier : Uses trees, which are faster for vectors with few
+        columns.
+
+    References
+    ----------
+    Fix and Hodges, "Discriminatory analysis: nonparametric discrimination, consistency properties",
+    USAF School of Aviation Medicine, technical report, 1951.
+
+    Yu, Ji and Zhang, "Kernel nearest-neighbor algorithm", Neural Processing Letters 15, 2002.
 
     Examples
     --------
@@ -273,23 +294,60 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
 
     @fit_method
     def fit(self, X: Points, y: ArrayLike) -> Self:
-        """Store the training points X and their labels y, shape (n,)."""
+        """Store the training points and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+
+        Returns
+        -------
+        self : KernelKNeighborsClassifier
+            The fitted estimator.
+        """
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
         self._store_training_data(sample, np.eye(len(sample.classes))[sample.labels])
         return self
 
     def predict(self, X: Points) -> np.ndarray:
-        """Return the label with the most votes, or the first of them if several classes tie.
+        """Predict the label with the most votes, or the first of them if several classes tie.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        `X=None` means the training points, where no point votes for itself.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None
+            Query points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. None means the training points, where no point votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from `classes_`.
         """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
     def predict_proba(self, X: Points) -> np.ndarray:
-        """Return the fraction of the votes for each class, shape (n, n_classes)."""
+        """Return the fraction of the votes for each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None
+            Query points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. None means the training points, where no point votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Fractions in the order of `classes_`; each row sums to 1.
+        """
         index, w = self._indices_and_weights(X)
         votes = np.zeros((len(index), len(self.classes_)))
         for j in range(index.shape[1]):
@@ -309,12 +367,26 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     Parameters
     ----------
     n_neighbors : int
-        Number of neighbours whose targets are averaged.
+        Number of neighbours whose targets are averaged. Choose it by cross-validation: a small
+        number follows the data closely, and a large number smooths.
 
     Attributes
     ----------
     expansion_ : Expansion
         The training points, with their targets as coefficients.
+
+    See Also
+    --------
+    KernelKNeighborsClassifier : For class labels.
+    KernelRidge : A smooth function, which is usually more accurate.
+    sklearn.neighbors.KNeighborsRegressor : Uses trees, which are faster for vectors with few
+        columns.
+
+    References
+    ----------
+    Stone, "Consistent nonparametric regression", Annals of Statistics 5, 1977.
+
+    Yu, Ji and Zhang, "Kernel nearest-neighbor algorithm", Neural Processing Letters 15, 2002.
 
     Examples
     --------
@@ -332,17 +404,41 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
 
     @fit_method
     def fit(self, X: Points, y: ArrayLike) -> Self:
-        """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
+        """Store the training points and their targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+
+        Returns
+        -------
+        self : KernelKNeighborsRegressor
+            The fitted estimator.
+        """
         sample = self._sample(X, y)
         self._store_training_data(sample, sample.targets)
         self._flat = sample.flat
         return self
 
     def predict(self, X: Points) -> np.ndarray:
-        """Return the weighted mean of the targets of the neighbours.
+        """Predict targets by the weighted mean of the targets of the neighbours.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        `X=None` means the training points, where no point is its own neighbour.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None
+            Query points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. None means the training points, where no point is its own neighbour.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+            The predictions; one-dimensional if y was one-dimensional in `fit`.
         """
         index, w = self._indices_and_weights(X)
         total = np.zeros((len(index), self.dual_coef_.shape[1]))
@@ -366,10 +462,11 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     Parameters
     ----------
     radius : float
-        Distance in feature space within which training points vote.
+        Distance in feature space within which training points vote. Look at the distances that
+        `radius_neighbors` returns, and choose a quantile that leaves few points without neighbours.
     outlier_label : label, "most_frequent" or None
-        The prediction for points without a neighbour within the radius.  With None, such
-        points raise an error.
+        The prediction for points without a neighbour within the radius. With None, such points
+        raise an error. A label that does not occur in y marks outliers.
 
     Attributes
     ----------
@@ -379,6 +476,20 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         The label for points without a neighbour; "most_frequent" is replaced by that label.
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
+
+    See Also
+    --------
+    KernelKNeighborsClassifier : A fixed number of neighbours votes.
+    ParzenDensity : Weights all points by their distance.
+    sklearn.neighbors.RadiusNeighborsClassifier : Uses trees, which are faster for vectors with few
+        columns.
+
+    References
+    ----------
+    Fix and Hodges, "Discriminatory analysis: nonparametric discrimination, consistency properties",
+    USAF School of Aviation Medicine, technical report, 1951.
+
+    Yu, Ji and Zhang, "Kernel nearest-neighbor algorithm", Neural Processing Letters 15, 2002.
 
     Examples
     --------
@@ -397,7 +508,22 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
 
     @fit_method
     def fit(self, X: Points, y: ArrayLike) -> Self:
-        """Store the training points X and their labels y, shape (n,)."""
+        """Store the training points and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+
+        Returns
+        -------
+        self : KernelRadiusNeighborsClassifier
+            The fitted estimator.
+        """
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
         self._store_training_data(sample, np.eye(len(sample.classes))[sample.labels])
@@ -422,8 +548,10 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
 
         Parameters
         ----------
-        X : points or None, default=None
-            Query points.  None means the training points, where no point is its own neighbour.
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None, default=None
+            Query points of the same type as the training points. None means the training points,
+            where no point is its own neighbour. With kernel="precomputed", the kernel matrix of the
+            training points, because distances need k(x, x).
         radius : float or None, default=None
             Distance in feature space; None means the parameter of the estimator.
         return_distance : bool, default=True
@@ -446,7 +574,19 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         )
 
     def predict(self, X: Points) -> np.ndarray:
-        """Return the label with the most votes; `outlier_label_` for points without neighbours."""
+        """Predict the label with the most votes; `outlier_label_` for points without neighbours.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None
+            Query points of the same type as the training points. None means the training points,
+            where no point votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from `classes_`, or `outlier_label_`.
+        """
         votes = self._votes(X)
         labels = self.classes_[votes.argmax(axis=1)]
         isolated = np.isnan(votes[:, 0])
@@ -456,11 +596,22 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         return labels
 
     def predict_proba(self, X: Points) -> np.ndarray:
-        """Return the fraction of the votes for each class, shape (n, n_classes).
+        """Return the fraction of the votes for each class.
 
-        A point without neighbours has probability 1 for the class `outlier_label_`.  If this
-        label is not one of the training classes, all probabilities of the point are 0, and a
-        warning is issued.
+        A point without neighbours has probability 1 for the class `outlier_label_`. If this label
+        is not one of the training classes, all probabilities of the point are 0, and a warning is
+        issued.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), list of objects, or None
+            Query points of the same type as the training points. None means the training points,
+            where no point votes for itself.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Fractions in the order of `classes_`.
         """
         votes = self._votes(X)
         isolated = np.isnan(votes[:, 0])

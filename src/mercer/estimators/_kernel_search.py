@@ -87,31 +87,46 @@ def search_kernels(
 
     Parameters
     ----------
-    X : points
-        Vectors are centred, which only affects `Linear` kernels.
-    y : array of shape (n,)
+    X : array-like or sparse matrix of shape (n, d), or list of objects
+        Training points, of a type for which the base kernels are defined. Vectors are centred,
+        which only affects `Linear` kernels.
+    y : array-like of shape (n,)
         Numeric targets.
-    base : sequence of Kernel, optional
-        The base kernels. Several length scales around those of the base kernels are tried. The
-        default is RBF, Linear, Periodic and RationalQuadratic, separately for each column of X.
-    max_levels : int
-        The maximum number of steps.
-    max_evaluations : int
-        The maximum number of likelihood evaluations.
-    subsample : int or None
-        The number of random points used in the search; None means all. Each likelihood takes
-        n^3 operations. Fit the resulting estimator to all points.
-    random_state : int
+    base : sequence of Kernel or None, default=None
+        The base kernels. Several length scales around those of the base kernels are tried. None
+        means RBF, Linear, Periodic and RationalQuadratic, separately for each column of X. Pass
+        fewer to make the search faster, or kernels of other objects.
+    max_levels : int, default=5
+        The maximum number of steps. Each step adds at most one base kernel.
+    max_evaluations : int, default=5000
+        The maximum number of likelihood evaluations, which limits the time of the search.
+    subsample : int or None, default=300
+        The number of random points used in the search; None means all. Each likelihood takes n^3
+        operations. Fit the resulting estimator to all points.
+    random_state : int, default=0
         Seed of the subsample.
-    max_memory : int, str or None
-        The memory budget.
-    verbose : int
-        Whether to print progress.
+    max_memory : int, str or None, default=None
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
+        computer.
+    verbose : int, default=0
+        Whether to print progress: 0 for no output, 1 for messages.
 
     Returns
     -------
     FoundKernel
         The result, with attributes `kernel`, `estimator` and `story`.
+
+    See Also
+    --------
+    tune : Optimises the parameters of a given kernel expression.
+    GaussianProcessRegressor : The estimator of the result.
+    MultipleKernel : Learns the weights of a sum of kernels.
+    sklearn.model_selection.GridSearchCV : Compares a short list of kernels by cross-validation.
+
+    References
+    ----------
+    Duvenaud, Lloyd, Grosse, Tenenbaum and Ghahramani, "Structure discovery in nonparametric
+    regression through compositional kernel search", ICML 2013.
 
     Examples
     --------

@@ -80,22 +80,40 @@ class DecisionMixin(ClassifierMixin, DualEstimator):
 
     @predict_method
     def decision_function(self, X: Points) -> np.ndarray:
-        """Return the decision values f(x) + b.
+        """Return the decision values f(x) + b, from which `predict` derives the class.
 
-        With kernel="precomputed", X is the kernel matrix between new and training points, here and
-        in all other prediction methods.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
 
         Returns
         -------
         ndarray of shape (n,) or (n, n_classes)
-            One-dimensional for two classes, where positive values mean `classes_[1]`.
+            One value per point for two classes, where positive values mean `classes_[1]`; otherwise
+            one column per class, in the order of `classes_`.
         """
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return the class with the largest decision value for each point."""
+        """Predict the class of each point, the one with the largest decision value.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from `classes_`.
+        """
         values = self.decision_function(X)
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[best]
@@ -103,9 +121,21 @@ class DecisionMixin(ClassifierMixin, DualEstimator):
     @available_if(lambda model: model._has_probabilities())
     @predict_method
     def predict_proba(self, X: Points) -> np.ndarray:
-        """Return the probability of each class, of shape (n, n_classes).
+        """Return the probability of each class.
 
         Only available if the loss is a log-loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities in the order of `classes_`; each row sums to 1.
         """
         values = self.decision_function(X)
         if values.ndim == 1:
@@ -115,9 +145,22 @@ class DecisionMixin(ClassifierMixin, DualEstimator):
     @available_if(lambda model: model._has_probabilities())
     @predict_method
     def predict_log_proba(self, X: Points) -> np.ndarray:
-        """Return the log-probability of each class, of shape (n, n_classes).
+        """Return the logarithm of the probability of each class.
 
-        The values are finite even if the probabilities underflow to 0.
+        Only available if the loss is a log-loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Log-probabilities in the order of `classes_`. They are finite even if the probabilities
+            underflow to 0.
         """
         values = self.decision_function(X)
         if values.ndim == 1:
@@ -133,7 +176,8 @@ class WeightedClassifierMixin(DecisionMixin):
     ----------
     class_weight : dict, "balanced" or None
         Positive weights of the classes, which multiply the weights of their points. "balanced"
-        gives all classes the same total weight.
+        gives all classes the same total weight, which helps if small classes are important. None
+        means weight 1 for each class.
     """
 
     class_weight: dict | str | None = parameter(dict, {"balanced"}, None, default=None)

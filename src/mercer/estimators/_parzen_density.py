@@ -43,12 +43,13 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
         for columns of unit variance. With sample weights, n is the effective sample size 1 / sum_i
         w_i^2, as in SciPy's `gaussian_kde`; scikit-learn counts all rows, including those of weight
         0. "loo" maximises the leave-one-out log likelihood sum_i w_i log p_(-i)(x_i), where p_(-i)
-        is the density without point i; this takes about
-        30 passes over all pairs of points.
+        is the density without point i; this takes about 30 passes over all pairs of points. The
+        rules of Scott and Silverman suit densities with one peak; use "loo" for several peaks.
     kernel : {"gaussian", "exponential", "laplacian"}, Kernel or str
         The names mean `RBF()`, `Matern(nu=0.5)` and `Laplacian()`. Other kernels of these classes
         are allowed, and `RationalQuadratic` with alpha > d/2. The length scale is in units of h and
-        may be one number per column.
+        may be one number per column. The choice of the bandwidth matters more than that of the
+        kernel.
 
     Attributes
     ----------
@@ -64,6 +65,23 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
         The density p as a function in the RKHS of the normalised kernel.
     n_features_in_ : int
         The number of columns of X.
+
+    See Also
+    --------
+    OneClassSVM : Finds a region of high density, without estimating the density.
+    herd : Chooses points that represent a density.
+    mmd : Compares two samples without estimating densities.
+    sklearn.neighbors.KernelDensity : Uses trees, which are faster for many points in few
+        dimensions; also has compact kernels.
+
+    References
+    ----------
+    Parzen, "On estimation of a probability density function and mode", Annals of Mathematical
+    Statistics 33, 1962.
+
+    Silverman, "Density Estimation for Statistics and Data Analysis", Chapman and Hall, 1986.
+
+    Scott, "Multivariate Density Estimation", Wiley, 1992.
 
     Examples
     --------
@@ -95,14 +113,17 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, d)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            Weights of the points.
+        X : array-like of shape (n, d)
+            Training points.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Non-negative weights of the points; they are normalised to the sum 1.
 
         Returns
         -------
         self : ParzenDensity
+            The fitted estimator.
         """
         if isinstance(X, Blocks):  # the density depends on every point
             sample_weight = in_memory(with_targets(X, None, sample_weight).weights)
@@ -138,7 +159,18 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
 
     @predict_method
     def score_samples(self, X: Points) -> np.ndarray:
-        """Return log p(x) for each point, of shape (n,)."""
+        """Return the log density log p(x) of each point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Log densities, which are finite also far from all training points.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return (
@@ -146,7 +178,20 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
         )
 
     def score(self, X: Points, y: object = None) -> float:
-        """Return the total log likelihood, sum_i log p(x_i)."""
+        """Return the total log likelihood, sum_i log p(x_i).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, that were not used in `fit`.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        float
+            The sum of `score_samples`; larger is better.
+        """
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> np.ndarray:
@@ -154,15 +199,16 @@ class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
             The number of points.
-        random_state : int, RandomState, Generator or None
+        random_state : int, RandomState, Generator or None, default=None
             None means 0, as everywhere in mercer, so that every call returns the same points. Pass
             a Generator to draw different points each time.
 
         Returns
         -------
         ndarray of shape (n_samples, d)
+            Random points, one per row.
         """
         check_is_fitted(self)
         is_integer = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)

@@ -30,16 +30,18 @@ class PlanMixin:
         Parameters
         ----------
         X : points or blocks
-            The points that would be passed to `fit`.
-        y : array-like, optional
-            The targets or labels that would be passed to `fit`.  By default, one target or two
-            classes of equal size are assumed.
+            The points that would be passed to `fit`. Only their number, their type and the number
+            of columns matter.
+        y : array-like of shape (n,) or (n, n_targets), or None, default=None
+            The targets or labels that would be passed to `fit`. None means one target, or two
+            classes of equal size.
 
         Returns
         -------
         Plan
-            A table to print.  The chosen option is `plan.chosen`; it is None if `fit` would raise
-            a `MemoryBudgetError`.
+            A table to print, with the memory of each solver and its time relative to the fastest.
+            The chosen option is `plan.chosen`; it is None if `fit` would raise a
+            `MemoryBudgetError`.
 
         Examples
         --------

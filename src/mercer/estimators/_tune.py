@@ -178,28 +178,48 @@ def tune(
         KernelLogisticRegression           C = 4 / alpha, from the curvature of the loss at 0
         others                             none
         ================================== ====================================================
-    X : points
-        Training points.
+    X : array-like or sparse matrix of shape (n, d), or list of objects
+        Training points, as in the `fit` of the estimator.
     y : array-like of shape (n,) or (n, n_targets)
-        Targets or labels.
-    objective : {"loo", "gcv", "likelihood", "alignment"}
-        See the table above.
-    sample_weight : array of shape (n,), optional
+        Numeric targets, or class labels of shape (n,) for classifiers.
+    objective : {"loo", "gcv", "likelihood", "alignment"}, default="loo"
+        See the table above.  "loo" aims at small prediction errors; "likelihood" assumes Gaussian
+        noise.
+    sample_weight : array-like of shape (n,) or None, default=None
         Weights of squared errors.  Leave-one-out removes a point with its whole weight.  "loo" and
         "likelihood" of a Gaussian process do not support weights, and raise an error.
-    subsample : "auto", int or None
+    subsample : "auto", int or None, default="auto"
         Number of random points used for the search; None means all points.  "auto" uses
         all points up to 4000; with more points it uses 4000 of them, with a warning.  An
         evaluation takes n^3 operations and two n x n arrays.
-    random_state : int
+    random_state : int, default=0
         Seed for the subsample.
-    verbose : int
+    verbose : int, default=0
         Whether to print the progress of the search.
 
     Returns
     -------
     Tuned
         The result, with `estimator`, `value` and `history`.
+
+    See Also
+    --------
+    KernelRidgeCV : Compares a grid of alphas and gammas; simpler for one or two parameters.
+    GaussianProcessRegressor : Maximises the marginal likelihood in its `fit`.
+    search_kernels : Also searches for the kernel expression.
+    MultipleKernel : Learns the weights of a sum of kernels.
+    sklearn.model_selection.GridSearchCV : Any estimator and score; the number of fits grows
+        exponentially with the number of parameters.
+
+    References
+    ----------
+    Chapelle, Vapnik, Bousquet and Mukherjee, "Choosing multiple parameters for support vector
+    machines", Machine Learning 46, 2002.
+
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics 21, 1979.
+
+    Cristianini, Shawe-Taylor, Elisseeff and Kandola, "On kernel-target alignment", NIPS 2001.
 
     Examples
     --------

@@ -83,11 +83,14 @@ class KernelPCA(
     Parameters
     ----------
     n_components : int, float or None
-        The number of components.  A float between 0 and 1 selects the number of components that
-        explain this fraction of the variance.  None means all components with a positive
-        eigenvalue.
+        The number of components. A float between 0 and 1 selects the number of components that
+        explain this fraction of the variance. None means all components with a positive eigenvalue.
+        Use 2 or 3 for plots; for features or denoising, start with 0.9 and look at
+        `explained_variance_ratio_`.
     alpha : float or "auto"
-        Regularisation of the learned inverse transform; "auto" chooses it by leave-one-out.
+        Regularisation of the learned inverse transform, used only with
+        `fit_inverse_transform=True`; larger values give smoother maps. "auto" chooses it by
+        leave-one-out.
     fit_inverse_transform : bool
         Whether to learn an inverse transform from scores to points by kernel ridge regression.  Its
         kernel is chosen by leave-one-out (scikit-learn uses the kernel of the PCA).  `denoise` and
@@ -95,31 +98,36 @@ class KernelPCA(
     eigen_solver : str or a solver
         "dense" (LAPACK), "krylov" (exact; needs a few passes over the kernel matrix, which is not
         stored), "nystroem" (landmarks), "features" (random Fourier features), "power" (the power
-        method with deflation, also called peeling), "arpack" or "randomized".  "auto" and "exact"
-        choose "dense" or "krylov"; see `plan`.
+        method with deflation, also called peeling), "arpack" or "randomized". "auto" and "exact"
+        choose "dense" or "krylov"; see `plan`. For more than about 10^5 points, use "nystroem".
     tol : float
         Relative residual at which iterations stop; 0 means 1e-8 (ARPACK: machine precision).
     max_iter : int or None
         Maximum number of passes of "krylov", of matrix products per component of "power", or of
         restarts of ARPACK.  None means the default of the solver.
     iterated_power : int or "auto"
-        Number of power iterations of the randomized solver.
+        Number of power iterations of the randomized solver; more iterations are more accurate.
     remove_zero_eig : bool
         Whether to remove components with eigenvalue 0; otherwise their scores are 0.
     copy_X : bool
-        If False, X is stored without a copy and must not be modified afterwards.
+        Whether to store a copy of X. If False, X must not be modified afterwards.
     whiten : bool
-        Whether to divide scores by their standard deviation.
+        Whether to divide scores by their standard deviation, so that all components have variance
+        1. Useful if a distance between scores is used afterwards.
     indefinite : {"raise", "clip", "flip", "shift"}
         What to do with negative eigenvalues, which occur if the similarity is not a kernel; see
         Notes.
     rank : int or None
-        Number of landmarks or random features.  None means 1000, or 10 n_components if that is
-        larger.
+        Number of landmarks or random features. None means 1000, or 10 n_components if that is
+        larger. More give a better approximation, see `eigenvalue_bounds_`, and take more time and
+        memory.
     contamination : float
-        The fraction of training points that `decision_function` classifies as outliers.
+        The fraction of training points that `decision_function` classifies as outliers, in
+        (0, 0.5].
     storage : "auto", "dense" or "tiled"
-        How the kernel matrix is stored; see `mercer.gram.gram`.
+        How the kernel matrix is stored: as one array, or as tiles that are evaluated when they are
+        needed, which takes less memory and more time. "auto" chooses by `max_memory`; see
+        `mercer.gram.gram`.
 
     Attributes
     ----------
@@ -163,6 +171,17 @@ class KernelPCA(
         Coefficients, scores, kernel and regularisation of the learned inverse transform; only
         with `fit_inverse_transform=True`.
 
+    See Also
+    --------
+    ProbabilisticPCA : A linear model with a likelihood, which accepts missing values.
+    GPLVM : A nonlinear embedding with a smooth inverse, for up to a few thousand points.
+    MetricMDS : Preserves distances instead of variance.
+    KernelFisherDiscriminant : Uses labels to separate classes.
+    KernelCCA : Finds what two views of the same points have in common.
+    Nystroem : Features that approximate a kernel, for linear models.
+    sklearn.decomposition.KernelPCA : The same model, with fewer solvers and without error bounds.
+    sklearn.decomposition.PCA : The linear case, for a table with more rows than columns.
+
     Notes
     -----
     For an eigenvalue of multiplicity larger than 1, every basis of its eigenspace is correct.  If
@@ -179,6 +198,16 @@ class KernelPCA(
     Sample weights count as repetitions of points, up to a common factor; points of weight 0 are
     ignored.  Eigenvalues are scaled as for n points of weight 1.  Variances are computed with the
     sum of the weights as the number of points, but with at least n.
+
+    References
+    ----------
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation 10, 1998.
+
+    Mika, Schölkopf, Smola, Müller, Scholz and Rätsch, "Kernel PCA and de-noising in feature
+    spaces", NIPS 1998.
+
+    Hoffmann, "Kernel PCA for novelty detection", Pattern Recognition 40, 2007.
 
     Examples
     --------
@@ -255,16 +284,20 @@ class KernelPCA(
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
-        y : None
-            Ignored.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need eigen_solver "auto", "exact",
+            "krylov", "nystroem" or "features".
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which count as repetitions of points.
+            Weights, which count as repetitions of points. Points of weight 0 are ignored.
 
         Returns
         -------
         self : KernelPCA
+            The fitted estimator.
         """
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
@@ -329,24 +362,25 @@ class KernelPCA(
         """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
-        data, gamma.  It should therefore be a representative sample.  Sums and products of the
+        data, gamma. It should therefore be a representative sample. Sums and products of the
         features are accumulated exactly, so the result does not depend on how later points are
-        split into blocks.  After a `fit` with landmarks or random features, `partial_fit` adds
-        points to the model; after an exact `fit` it starts a new model.  Compressed models raise an
+        split into blocks. After a `fit` with landmarks or random features, `partial_fit` adds
+        points to the model; after an exact `fit` it starts a new model. Compressed models raise an
         error.
 
         Parameters
         ----------
-        X : points
-            New training points.
-        y : None
-            Ignored.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New training points. kernel="precomputed" is not supported.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights, which count as repetitions.
 
         Returns
         -------
         self : KernelPCA
+            The updated estimator.
         """
         search = self._search
         search.check()
@@ -475,16 +509,44 @@ class KernelPCA(
     # ------------------------------------------------------------------ scores and errors
 
     def fit_transform(self, X: Points, y: object = None, **params: Any) -> np.ndarray:
-        """Fit to X and return the scores of its points, of shape (n, n_components_)."""
+        """Fit to X and return the scores of its points, as `fit(X).transform(X)` does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        **params : dict
+            Additional arguments of `fit`, such as `sample_weight`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components_)
+            The scores, also of points of weight 0.
+        """
         self.fit(X, **params)
         # `training_scores_` does not contain points of weight 0, but the result must.
         return self.training_scores_ if self._whole else self.transform(X)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the scores of the points X, shape (n, n_components_).
+        """Return the scores of points: their coordinates along the principal components.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components_)
+            The scores <w_j, phi(x) - mu>, divided by their standard deviation if `whiten` is True.
+            They are float32 if training points and new points are.
         """
         X = self._check_new(X)
         scores = self._components.score(X)
@@ -495,6 +557,18 @@ class KernelPCA(
         """Return the squared distance in feature space between each point and its projection.
 
         The error is |phi(x) - mu - sum_j score_j w_j|^2, with the components w_j.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. kernel="precomputed" is not
+            supported, because k(x, x) is needed. If X is in blocks, so is the result, which is
+            computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The errors; large values mean points unlike the training data.
         """
         X = self._check_new(X)
         if self._precomputed:
@@ -509,13 +583,39 @@ class KernelPCA(
         """Return minus the reconstruction error, which is low for points unlike the training data.
 
         scikit-learn's `PCA` returns log-likelihoods instead, but there may be no probability
-        density in a feature space.  The scores of different kernels are not comparable, because
+        density in a feature space. The scores of different kernels are not comparable, because
         their feature spaces differ.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. kernel="precomputed" is not
+            supported, because k(x, x) is needed. If X is in blocks, so is the result, which is
+            computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Minus the reconstruction errors, at most 0 up to rounding.
         """
         return -self.reconstruction_error(X)
 
     def score(self, X: Points, y: object = None) -> float:
-        """Return the mean of `score_samples`."""
+        """Return the mean of `score_samples`, for model selection with the same kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. kernel="precomputed" is not
+            supported.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        float
+            Minus the mean reconstruction error; larger is better.
+        """
         return float(np.mean(self.score_samples(X)))
 
     @predict_method
@@ -523,7 +623,19 @@ class KernelPCA(
         """Return score_samples(X) - offset_, which is negative for outliers.
 
         If there are so many components that the reconstruction error of the training points is 0,
-        every other point is an outlier.  In that case, choose fewer components.
+        every other point is an outlier. In that case, choose fewer components.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. kernel="precomputed" is not
+            supported, because k(x, x) is needed. If X is in blocks, so is the result, which is
+            computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Values of which a fraction `contamination` is negative on the training points.
         """
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
@@ -535,23 +647,36 @@ class KernelPCA(
         return self.score_samples(X) - self.offset_
 
     def is_outlier(self, X: Points) -> np.ndarray:
-        """Return True for each point whose reconstruction error exceeds the threshold."""
+        """Return True for each point whose reconstruction error exceeds the threshold.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. kernel="precomputed" is not
+            supported.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            Whether `decision_function` is negative.
+        """
         return self.decision_function(X) < 0
 
     def contributions(self, X: Points = None) -> np.ndarray:
         """Return the relative influence of each input feature on each component.
 
-        The influence of feature c on component j is the mean over the points of
-        (s_c df_j / dx_c)^2, where f_j is the score and s_c the standard deviation of feature c.
+        The influence of feature c on component j is the mean over the points of (s_c df_j /
+        dx_c)^2, where f_j is the score and s_c the standard deviation of feature c.
 
         Parameters
         ----------
-        X : points or None, default=None
-            The points at which gradients are evaluated; None means the training points.
+        X : array-like of shape (n, d) or None, default=None
+            The points at which gradients are evaluated; None means the training points. The kernel
+            must be differentiable.
 
         Returns
         -------
-        ndarray of shape (n_components_, n_features)
+        ndarray of shape (n_components_, d)
             Each row sums to 1.
         """
         check_is_fitted(self)
@@ -583,8 +708,8 @@ class KernelPCA(
 
         Parameters
         ----------
-        X : array of shape (n, n_components_)
-            Scores.
+        X : array-like of shape (n, n_components_)
+            Scores, as `transform` returns them.
 
         Returns
         -------
@@ -599,15 +724,18 @@ class KernelPCA(
 
         Parameters
         ----------
-        X : array of shape (n, n_components_)
-            Scores.
-        method, options
-            As in `Expansion.preimage`.
+        X : array-like of shape (n, n_components_)
+            Scores, as `transform` returns them.
+        method : str, default="auto"
+            A method of `Expansion.preimage`, such as "fixed_point", "gradient" or "distance".
+            "auto" tries all that apply to the kernel and returns the best.
+        **options : dict
+            Options of `Expansion.preimage`, such as `n_neighbors`, `tol` and `max_iter`.
 
         Returns
         -------
         PreImages
-            The points and their residuals.
+            The `points`, one for each row of X, and their `residuals` |phi(z) - decode(x)|^2.
         """
         return self._feature_space().preimage(self._check_scores(X), method, **options)
 
@@ -616,22 +744,22 @@ class KernelPCA(
 
         Parameters
         ----------
-        X : points
+        X : array-like or sparse matrix of shape (n, d), or list of objects
             Noisy points.
         method : str or None, default=None
             None starts at the point itself and uses a fixed-point iteration if the kernel has one,
-            otherwise gradient descent; for kernels without a gradient it uses "auto".  The
+            otherwise gradient descent; for kernels without a gradient it uses "auto". The
             projection may have several pre-images; starting at x selects the one near x, whereas
-            "auto" selects the one with the smallest residual.  "distance" combines training points
+            "auto" selects the one with the smallest residual. "distance" combines training points
             near the projection, which works better if noise replaces values instead of being added.
             Other methods are those of `Expansion.preimage`.
-        options
-            As in `Expansion.preimage`.
+        **options : dict
+            Options of `Expansion.preimage`, such as `n_neighbors`, `tol` and `max_iter`.
 
         Returns
         -------
         points
-            One for each row of X.
+            One for each row of X: an ndarray of shape (n, d) for vectors, otherwise a list.
         """
         check_is_fitted(self)
         scores = self.transform(X)
@@ -653,18 +781,18 @@ class KernelPCA(
 
         Parameters
         ----------
-        X : array of shape (n, n_components_)
-            Scores.
+        X : array-like of shape (n, n_components_)
+            Scores, as `transform` returns them.
         method : str or None, default=None
-            None uses the map that was learned with `fit_inverse_transform=True`.  Otherwise a
-            method of `Expansion.preimage`, which does not need that map.
-        options
-            As in `Expansion.preimage`.
+            None uses the map that was learned with `fit_inverse_transform=True`. Otherwise a method
+            of `Expansion.preimage`, such as "auto", which does not need that map.
+        **options : dict
+            Options of `Expansion.preimage`, such as `n_neighbors`, `tol` and `max_iter`.
 
         Returns
         -------
         points
-            One for each row of X.
+            One for each row of X: an ndarray of shape (n, d) for vectors, otherwise a list.
         """
         if method is not None:
             return self._cast(self.preimage(X, method, **options).points)
@@ -735,7 +863,13 @@ class KernelPCA(
         return self._search.plan(self._planned_kernel(sample), sample.points)
 
     def summary(self) -> str:
-        """Return a string with the solver, the explained variances and their error bounds."""
+        """Return a text with the solver, the explained variances and their error bounds.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+        """
         check_is_fitted(self)
         return summary(self)
 

@@ -110,14 +110,14 @@ class TwoViewEstimator(
     Parameters
     ----------
     n_components : int
-        Number of pairs of functions.
+        Number of pairs of functions. Choose it by cross-validation with `score`, or 2 for plots.
     kernel_y : str, Kernel, callable or scikit-learn GP kernel
         The kernel of the second view y, specified like `kernel`.  For kernels given by name, gamma,
         degree and coef0 apply to both views.
     solver : {"auto", "exact", "nystroem"}
         "exact" optimises over the whole RKHS, "nystroem" over the span of landmarks of each view.
         "auto" is exact for up to 3000 points if the memory budget allows it; otherwise it uses
-        landmarks, with a warning.
+        landmarks, with a warning. Set "nystroem" for large data, to avoid the warning.
     landmarks_y : str or points
         The landmarks of the second view, specified like `landmarks`.  `rank` and `random_state`
         apply to both views.
@@ -163,16 +163,18 @@ class TwoViewEstimator(
 
         Parameters
         ----------
-        X : points
-            The first view.
-        y : points
-            The second view.
-        params
-            Additional arguments of `fit`.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view: vectors as the rows of a matrix, or a list of strings, sets or graphs.
+            With kernel="precomputed", the kernel matrix of shape (n, n).
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of the same points in the same order, specified like X, for `kernel_y`.
+        **params : dict
+            Additional arguments of `fit`, such as `sample_weight`.
 
         Returns
         -------
         ndarray of shape (n, n_components_)
+            The scores of the first view.
         """
         return self.fit(X, y, **params).transform(X)
 
@@ -182,15 +184,19 @@ class TwoViewEstimator(
 
         Parameters
         ----------
-        X : points
-            Points of the first view; for a precomputed kernel, the kernel matrix between these and
-            the training points.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view of new points. With kernel="precomputed", the kernel matrix of shape (n,
+            n_fit) between the n new points and the n_fit training points.
         y : points or None, default=None
-            Points of the second view, in the same form.
+            The second view of the same points, in the same form as in `fit`; None to transform X
+            only.
 
         Returns
         -------
-        scores : ndarray of shape (n, n_components_), or a pair of such arrays if y is passed
+        scores : ndarray of shape (n, n_components_)
+            The scores f_j(x) - mean(f_j) of the first view.
+        scores_y : ndarray of shape (n, n_components_)
+            The scores of the second view; only if y is passed.
         """
         scores = self._values(X)
         return scores if y is None else (scores, self._values_y(y))
@@ -346,7 +352,7 @@ class KernelCCA(TwoViewEstimator):
     alpha : float
         The weight of the penalty |f|^2 relative to the variance of f, in units of k(x, x). It must
         be positive: without a penalty, any two high-dimensional views are perfectly correlated.
-        Choose it by cross-validation, see Notes.
+        Choose it by cross-validation on a logarithmic grid, for instance 10^-4 to 1; see Notes.
     alpha_y : float or None
         The weight of the penalty |g|^2; None means alpha.
 
@@ -359,6 +365,14 @@ class KernelCCA(TwoViewEstimator):
         The functions f_j. Scores are ``expansion_(X) + intercept_``, where the intercept is minus
         the mean of f_j.
 
+    See Also
+    --------
+    KernelPLS : Maximises covariances instead, and predicts y.
+    KernelPCA : For a single view.
+    hsic : Measures the dependence of two views.
+    independence_test : Tests whether two views are independent.
+    sklearn.cross_decomposition.CCA : The linear case, without regularisation.
+
     Notes
     -----
     The penalty is that of Hardoon, Szedmak and Shawe-Taylor (2004). Bach and Jordan (2002) use
@@ -370,9 +384,13 @@ class KernelCCA(TwoViewEstimator):
     To choose alpha and the kernels by cross-validation, use `score`, the mean correlation on new
     points: ``GridSearchCV(KernelCCA(), {"alpha": [0.001, 0.01, 0.1]}).fit(X, Y)``.
 
-    See Also
-    --------
-    KernelPLS : Maximises covariances instead, and predicts y.
+    References
+    ----------
+    Bach and Jordan, "Kernel independent component analysis", Journal of Machine Learning Research
+    3, 2002.
+
+    Hardoon, Szedmak and Shawe-Taylor, "Canonical correlation analysis: an overview with application
+    to learning methods", Neural Computation 16, 2004.
 
     Examples
     --------
@@ -409,16 +427,19 @@ class KernelCCA(TwoViewEstimator):
 
         Parameters
         ----------
-        X : points
-            The first view.
-        y : points
-            The second view, of the same points in the same order.
-        sample_weight : array of shape (n,), optional
-            Weights of the points.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view: vectors as the rows of a matrix, or a list of strings, sets or graphs.
+            With kernel="precomputed", the kernel matrix of shape (n, n). Data in blocks
+            (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of the same points in the same order, specified like X, for `kernel_y`.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions of points, up to a common factor.
 
         Returns
         -------
         self : KernelCCA
+            The fitted estimator.
         """
         solver = self._two_view_solver()
         relation = self._fit_views(*self._samples(X, y, sample_weight), solver)
@@ -432,19 +453,42 @@ class KernelCCA(TwoViewEstimator):
 
         Parameters
         ----------
-        X, y : points
-            The two views of the same points.
-        sample_weight : array of shape (n,), optional
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view of new points. With kernel="precomputed", the kernel matrix of shape (n,
+            n_fit) between the n new points and the n_fit training points.
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of these points, in the same order and in the same form.
+        sample_weight : array-like of shape (n,) or None, default=None
             Weights of the points.
 
         Returns
         -------
         ndarray of shape (n_components_,)
+            Correlations between -1 and 1.
         """
         return self._correlations(X, y, sample_weight)
 
     def score(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean of `correlations`, with the same arguments."""
+        """Return the mean correlation of the scores, for the choice of alpha and of kernels.
+
+        On new points, a mean correlation far below that of the training points means that alpha is
+        too small.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view of new points. With kernel="precomputed", the kernel matrix of shape (n,
+            n_fit) between the n new points and the n_fit training points.
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of these points, in the same order and in the same form.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the points.
+
+        Returns
+        -------
+        float
+            The mean of `correlations` over all pairs of functions.
+        """
         return float(np.mean(self._correlations(X, y, sample_weight)))
 
 
@@ -466,7 +510,8 @@ class KernelPLS(TwoViewEstimator):
     Parameters
     ----------
     mode : {"regression", "canonical"}
-        "regression" is for predicting y; "canonical" treats both views alike and has no `predict`.
+        "regression" is for predicting y from X; "canonical" treats both views alike and has no
+        `predict`.
 
     Attributes
     ----------
@@ -482,13 +527,21 @@ class KernelPLS(TwoViewEstimator):
         The number of components.  It is smaller than n_components, with a warning, if no
         covariance remains after deflation.
 
+    See Also
+    --------
+    KernelCCA : Maximises correlations instead of covariances.
+    KernelRidge : Prediction with a penalty instead of a small number of components.
+    KernelPCA : Components of X only, without y.
+    sklearn.cross_decomposition.PLSRegression : The linear case; scales the columns by default.
+
     Notes
     -----
     Sample weights count as repetitions of points, up to a common factor.
 
-    See Also
-    --------
-    KernelCCA : Maximises correlations instead of covariances.
+    References
+    ----------
+    Rosipal and Trejo, "Kernel partial least squares regression in reproducing kernel Hilbert
+    space", Journal of Machine Learning Research 2, 2001.
 
     Examples
     --------
@@ -527,16 +580,20 @@ class KernelPLS(TwoViewEstimator):
 
         Parameters
         ----------
-        X : points
-            The first view.
-        y : points or array-like of shape (n,) or (n, n_targets)
-            The second view, of the same points in the same order.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view: vectors as the rows of a matrix, or a list of strings, sets or graphs.
+            With kernel="precomputed", the kernel matrix of shape (n, n). Data in blocks
+            (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of the same points in the same order, specified like X, for `kernel_y`.
+            For predictions, numeric targets of shape (n,) or (n, n_targets).
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which count as repetitions.
+            Weights, which count as repetitions of points, up to a common factor.
 
         Returns
         -------
         self : KernelPLS
+            The fitted estimator.
         """
         sample, second = self._samples(X, y, sample_weight)
         solver = self._two_view_solver()
@@ -558,7 +615,22 @@ class KernelPLS(TwoViewEstimator):
     @available_if(_can_predict)
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return predictions of a numeric y, of shape (n,) or (n, n_targets)."""
+        """Predict a numeric y.
+
+        Only available with mode="regression", if y in `fit` was a dense array of numbers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view of new points. With kernel="precomputed", the kernel matrix of shape (n,
+            n_fit) between the n new points and the n_fit training points. If X is in blocks, so is
+            the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+            The predictions; one-dimensional if y was one-dimensional in `fit`.
+        """
         scores = self._values(X)
         if self._regression is None:
             raise ValueError(
@@ -574,16 +646,18 @@ class KernelPLS(TwoViewEstimator):
 
         Parameters
         ----------
-        X : points
-            The first view.
-        y : points
-            The second view.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            The first view of new points. With kernel="precomputed", the kernel matrix of shape (n,
+            n_fit) between the n new points and the n_fit training points.
+        y : array-like or sparse matrix of shape (n, d_y) or (n,), or list of objects
+            The second view of these points, in the same order and in the same form.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the points.
 
         Returns
         -------
         float
+            At most 1; larger is better.
         """
         from sklearn.metrics import r2_score
 

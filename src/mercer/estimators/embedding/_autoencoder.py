@@ -43,18 +43,22 @@ class Autoencoder(
     ----------
     n_components : int or None
         The dimension of the embedding, at most the number of columns. None means 2, or 1 if X has
-        two columns or fewer.
+        two columns or fewer. 2 suits plots; more dimensions lose less variance.
     hidden_layer_sizes : sequence of int
-        The number of units in each hidden layer of the encoder.
+        The number of units in each hidden layer of the encoder. Wider or more layers give more
+        flexible maps, and need more data or a larger alpha.
     activation : {"tanh", "logistic", "relu", "identity"}
-        The activation function of the hidden layers. With "identity" the embedding spans the
-        same subspace as PCA.
+        The activation function of the hidden layers. "tanh" gives smooth maps, and "relu" piecewise
+        linear ones. With "identity" the embedding spans the same subspace as PCA.
     alpha : float
-        The weight decay, for data scaled to unit variance. Larger values give smoother maps.
+        The weight decay, for data scaled to unit variance. Larger values give smoother maps. Choose
+        it by the `score` of held-out rows, for instance from 10^-6 to 10^-2.
     n_init : int
-        The number of random initialisations; the result with the smallest E is used.
+        The number of random initialisations; the result with the smallest E is used. Increase it if
+        `losses_` differ much.
     tol : float
         A restart has converged when the largest absolute entry of the gradient of E is at most tol.
+        Smaller values take more iterations.
     max_iter : int
         The maximum number of L-BFGS iterations per restart.
     random_state : int, RandomState or None
@@ -75,6 +79,21 @@ class Autoencoder(
         The number of iterations of the best restart.
     n_features_in_ : int
         The number of columns of X.
+
+    See Also
+    --------
+    KernelPCA : A nonlinear embedding without local minima.
+    GPLVM : A probabilistic nonlinear embedding, for smaller data.
+    ProbabilisticPCA : The linear case, with missing values.
+    sklearn.neural_network.MLPRegressor : Networks for supervised regression.
+
+    References
+    ----------
+    Kramer, "Nonlinear principal component analysis using autoassociative neural networks", AIChE
+    Journal 37, 1991.
+
+    Hinton and Salakhutdinov, "Reducing the dimensionality of data with neural networks", Science
+    313, 2006.
 
     Examples
     --------
@@ -108,7 +127,20 @@ class Autoencoder(
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Train the encoder and the decoder on the rows of X."""
+        """Train the encoder and the decoder on the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training data; standardise the columns if their units differ.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : Autoencoder
+            The fitted estimator.
+        """
         X = self._check(X, reset=True, ensure_min_samples=2)
         q = resolve_n_components(self.n_components, X.shape[1])
         require_distinct_rows(len(X), bool(np.all(X[0] == X)))
@@ -139,27 +171,79 @@ class Autoencoder(
         return self
 
     def transform(self, X: Points) -> np.ndarray:
-        """Return f(x), the embedding of each row, of shape (n, n_components)."""
+        """Return f(x), the coordinates of each row in the embedding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The coordinates.
+        """
         check_is_fitted(self)
         return self.encoder_(self._check(X))
 
     def inverse_transform(self, X: Points) -> np.ndarray:
-        """Return g(z), the reconstruction of each embedded point z in the rows of X."""
+        """Return g(z), the reconstruction of each embedded point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_components)
+            Coordinates z in the embedding, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Points in the units of the training data.
+        """
         check_is_fitted(self)
         return self.decoder_(check_latent_coordinates(self, X, self._n_features_out))
 
     def score_samples(self, X: Points) -> np.ndarray:
-        """Return minus the mean squared reconstruction error of each row, -|x - g(f(x))|^2 / d."""
+        """Return minus the mean squared reconstruction error of each row, -|x - g(f(x))|^2 / d.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Values of at most 0; low values mean points unlike the training data.
+        """
         check_is_fitted(self)
         X = self._check(X)
         return np.asarray(-np.mean((X - self.decoder_(self.encoder_(X))) ** 2, axis=1))
 
     def score(self, X: Points, y: object = None) -> float:
-        """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
+        """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        float
+            The mean of `score_samples`; larger is better.
+        """
         return float(self.score_samples(X).mean())
 
     def summary(self) -> str:
-        """Return a string with the layers, the quality of the fit and its cost."""
+        """Return a text with the layers, the quality of the fit and its cost.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+        """
         check_is_fitted(self)
         layers = [W.shape[0] for half in (self.encoder_, self.decoder_) for W in half.weights]
         sizes = "-".join(map(str, [*layers, self.n_features_in_]))

@@ -39,14 +39,14 @@ class GPLVMBase(LatentModelMixin, ExpansionEstimator):
     Parameters
     ----------
     init : {"pca", "kernel_pca"} or array of shape (n, n_components)
-        Initial latent coordinates.  "pca" and "kernel_pca" are scaled to variance 1 in each
-        dimension.  The objective has many local optima, and random initial coordinates
-        usually lead to a bad one.
+        Initial latent coordinates. "pca" and "kernel_pca" are scaled to variance 1 in each
+        dimension. The objective has many local optima, and random initial coordinates usually lead
+        to a bad one. Try both, and compare `log_likelihood_`.
     tol : float
         The optimisation stops when each of ten iterations improves the log likelihood per entry of
-        X by less than this.
+        X by less than this. Smaller values take more iterations.
     max_iter : int
-        Maximum number of iterations.
+        Maximum number of iterations. If it is reached, `report_` shows it.
 
     Attributes
     ----------
@@ -54,10 +54,8 @@ class GPLVMBase(LatentModelMixin, ExpansionEstimator):
         The kernel with its optimised parameters.
     expansion_ : Expansion
         The posterior mean of f as a function of z, in units of ``model_.unit``.
-    n_iter_ : int
-        The number of evaluations of the objective.
-    report_ : Report
-        How the optimisation ended.
+    n_iter_, report_ : int, Report
+        The number of evaluations of the objective, and how the optimisation ended.
     """
 
     kernel: Any = parameter(None, Kernel, str, default=None)
@@ -68,7 +66,13 @@ class GPLVMBase(LatentModelMixin, ExpansionEstimator):
     log_likelihood_: float = fitted()
 
     def summary(self) -> str:
-        """Return a string with the kernel, the number of points and the report of the optimiser."""
+        """Return a text with the kernel, the number of points and the report of the optimiser.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+        """
         check_is_fitted(self)
         n, q = self.embedding_.shape
         head = f"{type(self).__name__} of {n} points in {q} dimension{'s' if q != 1 else ''}"
@@ -159,7 +163,8 @@ class GPLVM(GPLVMBase):
     Parameters
     ----------
     n_components : int or None
-        The dimension of the embedding; None means 2, or 1 if X has one column.
+        The dimension of the embedding; None means 2, or 1 if X has one column. Use `BayesianGPLVM`
+        to determine it from the data.
     kernel : Kernel, str or None
         The kernel on latent coordinates, with the noise as a `White` term. Any kernel with
         derivatives with respect to its points is allowed. It is fitted to X divided by a constant,
@@ -167,7 +172,7 @@ class GPLVM(GPLVMBase):
         Constant(0.1) + White(0.1)``.
     prior : bool
         Whether z has the prior N(0, I). Without it the scale of the embedding is undetermined, in
-        `fit` and in `transform`.
+        `fit` and in `transform`, so keep the default unless you compare with other implementations.
 
     Attributes
     ----------
@@ -178,10 +183,19 @@ class GPLVM(GPLVMBase):
     log_likelihood_ : float
         The maximised objective.
 
+    See Also
+    --------
+    BayesianGPLVM : Determines the dimension, and its time grows as n instead of n^3.
+    ProbabilisticPCA : The linear case.
+    KernelPCA : A nonlinear embedding without local optima, for points of any type.
+    Autoencoder : A neural network, for more points.
+    sklearn.decomposition.KernelPCA : scikit-learn has no GPLVM; this is its closest nonlinear
+        embedding with an inverse.
+
     References
     ----------
-    Lawrence (2005), Probabilistic non-linear principal component analysis with Gaussian process
-    latent variable models.
+    Lawrence, "Probabilistic non-linear principal component analysis with Gaussian process latent
+    variable models", Journal of Machine Learning Research 6, 2005.
 
     Examples
     --------
@@ -203,7 +217,20 @@ class GPLVM(GPLVMBase):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Find the latent coordinates and kernel parameters of maximal likelihood."""
+        """Find the latent coordinates and kernel parameters of maximal likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training data without missing values; standardise the columns if their units differ.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : GPLVM
+            The fitted estimator.
+        """
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))
         kernel = _DEFAULT_KERNEL if self.kernel is None else as_kernel(self.kernel)
@@ -245,11 +272,11 @@ class BayesianGPLVM(GPLVMBase):
     Parameters
     ----------
     n_components : int or None
-        The maximum number of latent dimensions. None means 10, or the number of rows or columns
-        of X if that is smaller.
+        The maximum number of latent dimensions. None means 10, or the number of rows or columns of
+        X if that is smaller. Choose it too large rather than too small, and read `n_active_`.
     n_inducing : int
         The number of inducing points, at most the number of points. More inducing points are more
-        accurate and slower.
+        accurate and slower: time grows as n n_inducing^2. 20 to 100 are typical.
     kernel : Kernel, str or None
         The covariance of f: v*RBF(l) or Linear(), with one length scale per dimension. The kernel
         is fitted to X divided by a constant, ``model_.unit``, so that the mean variance of the
@@ -278,12 +305,18 @@ class BayesianGPLVM(GPLVMBase):
         The fitted model as an immutable object.
     log_likelihood_ : float
         The maximised lower bound of the log likelihood.
-    n_iter_ : int
-        The number of evaluations of the bound.
+
+    See Also
+    --------
+    GPLVM : Point estimates of the latent coordinates, and any differentiable kernel.
+    ProbabilisticPCA : The linear case.
+    KernelPCA : A nonlinear embedding without local optima, for points of any type.
+    sklearn.decomposition.KernelPCA : scikit-learn has no GPLVM; this is its closest nonlinear
+        embedding with an inverse.
 
     References
     ----------
-    Titsias & Lawrence (2010), Bayesian Gaussian process latent variable model.
+    Titsias and Lawrence, "Bayesian Gaussian process latent variable model", AISTATS 2010.
 
     Examples
     --------
@@ -305,7 +338,20 @@ class BayesianGPLVM(GPLVMBase):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Fit the model by maximising the lower bound of the log likelihood."""
+        """Fit the model by maximising the lower bound of the log likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training data without missing values; standardise the columns if their units differ.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : BayesianGPLVM
+            The fitted estimator.
+        """
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))
         if self.kernel is None:

@@ -54,7 +54,22 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the latent coordinates z of each row of X, shape (n, n_components)."""
+        """Return the latent coordinates z of each row of X.
+
+        These are the posterior means for `ProbabilisticPCA` and `BayesianGPLVM`, and the
+        coordinates that maximise the posterior density for `GPLVM`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data. `ProbabilisticPCA` accepts
+            missing values (NaN).
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The latent coordinates.
+        """
         check_is_fitted(self)
         return np.asarray(self.model_.place(self._check(X)))
 
@@ -65,11 +80,12 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : array-like of shape (n, n_components)
-            Latent coordinates.
+            Latent coordinates, as `transform` returns them.
 
         Returns
         -------
-        ndarray of shape (n, n_features)
+        ndarray of shape (n, d)
+            Points in the units of the training data.
         """
         check_is_fitted(self)
         return np.asarray(
@@ -78,16 +94,43 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     @predict_method
     def score_samples(self, X: Points) -> np.ndarray:
-        """Return the log density of each row of X under the model, shape (n,)."""
+        """Return the log density of each row of X under the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data. `ProbabilisticPCA` accepts
+            missing values (NaN).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            log p(x) for `ProbabilisticPCA`, log p(x | z) at the latent coordinates z of x for
+            `GPLVM`, and a lower bound of log p(x) for `BayesianGPLVM`.
+        """
         check_is_fitted(self)
         return np.asarray(self.model_.log_density(self._check(X)))
 
     def score(self, X: Points, y: object = None) -> float:
-        """Return the mean of `score_samples`."""
+        """Return the mean of `score_samples`, for model selection.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, one per row, with the columns of the training data. `ProbabilisticPCA` accepts
+            missing values (NaN).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        float
+            The mean log density per row; larger is better.
+        """
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> np.ndarray:
-        """Draw data points from the model.
+        """Draw random data points from the model.
 
         Parameters
         ----------
@@ -98,7 +141,8 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, d)
+            Random points, one per row, including noise.
         """
         check_is_fitted(self)
         if not is_count(n_samples):
@@ -150,13 +194,13 @@ class ProbabilisticPCA(LatentModelMixin, PlanMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int or None
-        The number of latent dimensions, smaller than the number of columns.  None means 2, or 1
-        if there are only two columns.
+        The number of latent dimensions, smaller than the number of columns. None means 2, or 1 if
+        there are only two columns. Choose it by the `score` of held-out rows.
     tol : float
         If values are missing, the EM algorithm stops when an iteration improves the log likelihood
-        per row by less than this.
+        per row by less than this. Complete data have a closed-form solution and do not need it.
     max_iter : int
-        Maximum number of EM iterations.
+        Maximum number of EM iterations. EM is slow if many values are missing.
     verbose : int
         Whether to print the progress of EM and the result.
 
@@ -178,9 +222,18 @@ class ProbabilisticPCA(LatentModelMixin, PlanMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of X.
 
+    See Also
+    --------
+    KernelPCA : Nonlinear components, and points of any type.
+    GPLVM : The nonlinear generalisation, with Gaussian processes.
+    Autoencoder : A nonlinear embedding by a neural network.
+    sklearn.decomposition.PCA : PCA without missing values, with n - 1 as the divisor of variances.
+    sklearn.decomposition.FactorAnalysis : A separate noise variance for each column.
+
     References
     ----------
-    Tipping & Bishop (1999), Probabilistic principal component analysis.
+    Tipping and Bishop, "Probabilistic principal component analysis", Journal of the Royal
+    Statistical Society, Series B 61, 1999.
 
     Examples
     --------
@@ -211,7 +264,20 @@ class ProbabilisticPCA(LatentModelMixin, PlanMixin, BaseEstimator):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
+        """Fit the model by maximum likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training data. NaN marks missing values; each column needs observed values.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : ProbabilisticPCA
+            The fitted estimator.
+        """
         X = self._check(X, reset=True, ensure_min_samples=2)
         (_, d), is_observed = X.shape, np.isfinite(X)
         q = self.n_components or max(1, min(2, d - 1))

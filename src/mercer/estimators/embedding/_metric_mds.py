@@ -61,18 +61,20 @@ class MetricMDS(
     ----------
     n_components : int or None
         The dimension of the embedding; None means 2, or 1 for vectors with two columns or fewer.
+        The stress decreases with the dimension; 2 or 3 suit plots.
     stress : {"raw", "sammon"}
-        The weights of the pairs: w = 1, or w = 1 / delta. With "sammon", pairs with delta = 0 have
-        the weight of the smallest positive delta.
+        The weights of the pairs: w = 1, or w = 1 / delta. Choose "sammon" if small distances matter
+        more. With "sammon", pairs with delta = 0 have the weight of the smallest positive delta.
     dissimilarity : {"kernel", "precomputed"}
         "kernel" uses the distance |phi(x) - phi(z)| in the feature space of the kernel. With
         "precomputed", X is a symmetric matrix of non-negative dissimilarities, and for new points
         the matrix of their dissimilarities to the training points.
     n_init : int
-        The number of starts; the result with the smallest stress is used.
+        The number of starts; the result with the smallest stress is used. The first start is
+        classical scaling, which is usually good enough; compare `stresses_`.
     tol : float
         A start has converged when a majorisation (SMACOF) step would move the embedding by less
-        than tol times its size.
+        than tol times its size. Smaller values take more iterations.
     max_iter : int
         The maximum number of L-BFGS iterations per start.
     random_state : int, RandomState or None
@@ -96,10 +98,21 @@ class MetricMDS(
     n_iter_ : int
         The number of iterations of the best start.
 
+    See Also
+    --------
+    KernelPCA : Classical scaling of the same distances, with a closed-form solution.
+    embedding_quality : Measures how well an embedding preserves neighbours and distances.
+    compare : Compares several embeddings of the same points.
+    sklearn.manifold.MDS : Also has nonmetric scaling; cannot embed new points.
+    sklearn.manifold.TSNE : Preserves neighbourhoods instead of distances.
+
     References
     ----------
-    Sammon (1969), A nonlinear mapping for data structure analysis.
-    de Leeuw (1988), Convergence of the majorization method for multidimensional scaling.
+    Sammon, "A nonlinear mapping for data structure analysis", IEEE Transactions on Computers C-18,
+    1969.
+
+    de Leeuw, "Convergence of the majorization method for multidimensional scaling", Journal of
+    Classification 5, 1988.
 
     Examples
     --------
@@ -144,14 +157,21 @@ class MetricMDS(
 
         Parameters
         ----------
-        X : points, or matrix of dissimilarities
-        y : ignored
-        weights : array of shape (n, n), optional
-            Non-negative weights of the pairs of points; pairs of weight 0 are ignored.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n); with dissimilarity="precomputed", the symmetric matrix of dissimilarities of
+            shape (n, n).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        weights : array-like of shape (n, n) or None, default=None
+            Non-negative weights of the pairs of points; pairs of weight 0 are ignored. None means
+            the weights of `stress` only.
 
         Returns
         -------
         self : MetricMDS
+            The fitted estimator.
         """
         precomputed = self.dissimilarity == "precomputed"
         sample = self._sample(X, copy=not precomputed).doubled()
@@ -210,7 +230,26 @@ class MetricMDS(
     def fit_transform(
         self, X: Points, y: object = None, weights: ArrayLike | None = None
     ) -> np.ndarray:
-        """Compute the embedding and return it, of shape (n, n_components)."""
+        """Compute the embedding and return the coordinates of the points.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n); with dissimilarity="precomputed", the symmetric matrix of dissimilarities of
+            shape (n, n).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        weights : array-like of shape (n, n) or None, default=None
+            Non-negative weights of the pairs of points; pairs of weight 0 are ignored. None means
+            the weights of `stress` only.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            A copy of `embedding_`.
+        """
         return self.fit(X, y, weights).embedding_.copy()
 
     @predict_method
@@ -221,15 +260,17 @@ class MetricMDS(
 
         Parameters
         ----------
-        X : points
-            New points; with dissimilarity="precomputed" or kernel="precomputed", the matrix of
-            dissimilarities or kernel values between new and training points.
-        weights : array of shape (n, n_fit), optional
-            Weights of the pairs of new points and training points.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With dissimilarity="precomputed" or
+            kernel="precomputed", the matrix of shape (n, n_fit) of dissimilarities or kernel values
+            between new and training points.
+        weights : array-like of shape (n, n_fit) or None, default=None
+            Weights of the pairs of new points and training points; None means equal weights.
 
         Returns
         -------
         ndarray of shape (n, n_components)
+            Coordinates in the space of `embedding_`.
         """
         blocks = [
             embed_new_points(delta, self.embedding_, w)
@@ -241,8 +282,23 @@ class MetricMDS(
     def score(self, X: Points, y: object = None, weights: ArrayLike | None = None) -> float:
         """Return minus the stress between the points and the training points.
 
-        The points have the coordinates that `transform` returns. Parameters are those of
-        `transform`.
+        The points have the coordinates that `transform` returns.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With dissimilarity="precomputed" or
+            kernel="precomputed", the matrix of shape (n, n_fit) of dissimilarities or kernel values
+            between new and training points.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+        weights : array-like of shape (n, n_fit) or None, default=None
+            Weights of the pairs of new points and training points; None means equal weights.
+
+        Returns
+        -------
+        float
+            At most 0; larger is better.
         """
         Z, stress, total = self.embedding_, 0.0, 0.0
         for delta, pair_weights in self._dissimilarity_blocks(X, weights):
@@ -254,7 +310,13 @@ class MetricMDS(
         return -stress / total if total else 0.0
 
     def summary(self) -> str:
-        """Return a string with the type of the embedding, its quality and the cost of the fit."""
+        """Return a text with the type of the embedding, its quality and the cost of the fit.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+        """
         check_is_fitted(self)
         precomputed = self.kernel_ is None
         source = "a matrix of dissimilarities" if precomputed else f"the distance of {self.kernel_}"

@@ -42,6 +42,20 @@ class ExplicitFeatures(FeatureMixin, NamedKernelEstimator):
     kernel_ : Kernel
         The kernel with all parameters resolved.
 
+    See Also
+    --------
+    to_primal : Converts a fitted kernel model to a linear model on these features.
+    Nystroem : Approximate features of any kernel.
+    RandomFeatures : Approximate features of stationary kernels.
+    sklearn.preprocessing.PolynomialFeatures : Monomials without the weights of the polynomial
+        kernel.
+    sklearn.feature_extraction.text.CountVectorizer : Counts of words and n-grams, without a kernel.
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel Methods for Pattern Analysis", Cambridge University Press,
+    2004.
+
     Examples
     --------
     >>> from mercer import ExplicitFeatures
@@ -61,18 +75,58 @@ class ExplicitFeatures(FeatureMixin, NamedKernelEstimator):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Determine the features that occur in the points X; y is ignored."""
+        """Determine the features that occur in the points.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. kernel="precomputed" is not supported.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : ExplicitFeatures
+            The fitted estimator.
+        """
         self._fit_features(X, all_points=False)
         return self
 
     @fit_method
     def fit_transform(self, X: Points, y: object = None) -> Any:
-        """Fit to X and return its features; faster than `fit(X).transform(X)`."""
+        """Fit to X and return its features; faster than `fit(X).transform(X)`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. kernel="precomputed" is not supported.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, n_features_out)
+            The features; a CSR matrix if they are sparse, as those of counting kernels.
+        """
         return self._fit_features(X, all_points=True)
 
     @predict_method
     def transform(self, X: Points) -> Any:
-        """Return the features phi(x), one row per point; a CSR matrix if they are sparse."""
+        """Return the features phi(x) of points, with phi(x) . phi(z) = k(x, z).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. If X is in blocks, so is the result,
+            which is computed lazily.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, n_features_out)
+            The features, one row per point; a CSR matrix if they are sparse.
+        """
         X = self._check_new(X)
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
@@ -122,9 +176,11 @@ class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
     Parameters
     ----------
     sample_steps : int
-        Number of multiples of L, including 0.  Each column has 2 sample_steps - 1 features.
+        Number of multiples of L, including 0. Each column has 2 sample_steps - 1 features. 2 or 3
+        are usually accurate enough.
     sample_interval : float or None
-        The sampling interval L; None means 0.8, 0.5 or 0.4 for 1, 2 or 3 steps.
+        The sampling interval L; None means 0.8, 0.5 or 0.4 for 1, 2 or 3 steps. For more steps it
+        must be given.
     n_jobs : int or None
         Number of threads; None means all processors.  It does not affect the results.
 
@@ -132,6 +188,17 @@ class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
     ----------
     n_features_in_ : int
         Number of columns of X.
+
+    See Also
+    --------
+    SkewedChi2Sampler : Random features of a chi-squared kernel that multiplies over columns.
+    Nystroem : Features of any kernel, such as the exponential chi-squared kernel "chi2".
+    sklearn.kernel_approximation.AdditiveChi2Sampler : The same features.
+
+    References
+    ----------
+    Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", IEEE Transactions
+    on Pattern Analysis and Machine Intelligence 34, 2012.
 
     Examples
     --------
@@ -156,14 +223,40 @@ class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Check X and store the number and names of its columns; y is ignored."""
+        """Check X and store the number and names of its columns.
+
+        Nothing is learned from the data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Non-negative numbers, such as counts or histograms.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : AdditiveChi2Sampler
+            The fitted estimator.
+        """
         self._check(X, reset=True)
         self._interval()
         return self
 
     @predict_method
     def transform(self, X: Points) -> Any:
-        """Return features, shape (n, (2 sample_steps - 1) n_features); sparse if X is sparse."""
+        """Return the features phi(x) of points.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Non-negative numbers, such as counts or histograms.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, (2 sample_steps - 1) d)
+            The features; sparse if X is sparse, because zeros have the features 0.
+        """
         X = self._check(X, reset=False)
         return additive_chi2_features(X, self.sample_steps, self._interval())
 
@@ -177,7 +270,8 @@ class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of str objects
+        ndarray of str objects, shape ((2 sample_steps - 1) d,)
+            One name for each column that `transform` returns.
         """
         check_is_fitted(self, "n_features_in_")
         columns = _check_feature_names_in(self, input_features, generate_names=True)

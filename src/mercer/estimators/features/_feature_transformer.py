@@ -33,7 +33,8 @@ class FeatureTransformer(FeatureMixin, PlanMixin, BaseEstimator):
     Parameters
     ----------
     random_state : int, RandomState or None
-        Random seed; None means 0, so that fits are reproducible.
+        Random seed; None means 0, so that fits are reproducible. Vary it to see how much results
+        depend on the random features.
     n_jobs : int or None
         Number of threads; None means all processors.  It does not affect the results.
     """
@@ -47,7 +48,19 @@ class FeatureTransformer(FeatureMixin, PlanMixin, BaseEstimator):
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the features phi(x), shape (n, n_components)."""
+        """Return the features phi(x) of points, whose inner products approximate the kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Points, one per row, with the columns of the training data. If X is in blocks, so is the
+            result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The features; float32 if X is float32, otherwise float64.
+        """
         check_is_fitted(self)
         X = self._map_input(self._check(X, reset=False))
         return self._map.features(X, dtype=precision(X))

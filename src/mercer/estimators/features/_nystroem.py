@@ -96,7 +96,9 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
         Additional arguments of a callable.  For a kernel given by name it may contain gamma, coef0
         and degree.
     n_components : int
-        Number of landmarks.
+        Number of landmarks, which is the largest number of features m. Double it until
+        `approximation_error_` is small relative to the sum of k(x, x), or until the validation
+        score no longer improves.
     landmarks : str or points
         How landmarks are chosen ("medoids", "rpcholesky", "kmeans", "uniform", "kmeans++" or
         "leverage"), or the landmarks themselves.  "auto" means "medoids", the points nearest to the
@@ -124,10 +126,27 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
     report_ : Report
         The solver, its time, and the approximation error.
 
+    See Also
+    --------
+    RandomFeatures : Features that do not depend on the data, for stationary kernels.
+    ExplicitFeatures : Exact features of kernels that have finitely many.
+    KernelRidge : Has solver="nystroem", like other estimators, with the same landmarks.
+    KernelPCA : Orthogonal features of maximal variance.
+    sklearn.kernel_approximation.Nystroem : Landmarks are drawn uniformly at random.
+
     Notes
     -----
     If the kernel is not positive semidefinite on the points (for example "sigmoid"), the features
     are those of |K_SS| on landmarks drawn uniformly at random, as in scikit-learn, with a warning.
+
+    References
+    ----------
+    Williams and Seeger, "Using the Nyström method to speed up kernel machines", NIPS 2000.
+
+    Zhang, Tsang and Kwok, "Improved Nyström low-rank approximation and error analysis", ICML 2008.
+
+    Chen, Epperly, Tropp and Webber, "Randomly pivoted Cholesky: practical approximation of a kernel
+    matrix with few entry evaluations", Communications on Pure and Applied Mathematics, 2025.
 
     Examples
     --------
@@ -164,9 +183,23 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Choose landmarks among the points X; y is ignored.
+        """Choose landmarks among the points X.
 
         Only kernel values that are needed to choose the landmarks are computed.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks are sampled to choose the landmarks.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : Nystroem
+            The fitted estimator.
         """
         sample = self._sample(X, copy=False)
         self._fit_landmarks(sample.subsample, with_features=False)
@@ -182,7 +215,22 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
 
     @fit_method
     def fit_transform(self, X: Points, y: object = None) -> np.ndarray:
-        """Fit to X and return its features; also sets `approximation_error_`."""
+        """Fit to X and return its features; also sets `approximation_error_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The features F of the points, with F F^T close to K; float32 if X is float32.
+        """
         sample = self._sample(X, copy=False)
         F = self._fit_landmarks(sample, with_features=True)
         points = sample.points if sample.values is None else sample.values.matrix
@@ -190,9 +238,19 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the features phi(x), shape (n, m).
+        """Return the features phi(x) of points, whose inner products approximate the kernel.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The features; m is the number of landmarks. float32 if X is float32.
         """
         X = self._check_new(X)
         if self._precomputed:
@@ -206,14 +264,17 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
         Parameters
         ----------
         X : array-like of shape (n, m)
-            Features.
-        method, options
-            As in `Expansion.preimage`.
+            Features, as `transform` returns them.
+        method : str, default="auto"
+            A method of `Expansion.preimage`, such as "fixed_point", "gradient" or "nearest". "auto"
+            tries all that apply to the kernel and returns the best.
+        **options : dict
+            Options of `Expansion.preimage`, such as `n_neighbors`, `tol` and `max_iter`.
 
         Returns
         -------
         PreImages
-            The points and their residuals.
+            The `points`, one for each row of X, and their `residuals`.
         """
         check_is_fitted(self)
         if self._precomputed:
@@ -231,17 +292,17 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
         Parameters
         ----------
         X : array-like of shape (n, m)
-            Features.
+            Features, as `transform` returns them.
         method : str, default="auto"
-            A method of `Expansion.preimage`.  For points that are not vectors, "auto" returns the
+            A method of `Expansion.preimage`. For points that are not vectors, "auto" returns the
             nearest landmark in feature space.
-        options
-            As in `Expansion.preimage`.
+        **options : dict
+            Options of `Expansion.preimage`, such as `n_neighbors`, `tol` and `max_iter`.
 
         Returns
         -------
         points
-            One for each row of X.
+            One for each row of X: an ndarray of shape (n, d) for vectors, otherwise a list.
         """
         return self.preimage(X, method, **options).points
 

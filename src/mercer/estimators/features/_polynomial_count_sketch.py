@@ -32,13 +32,14 @@ class PolynomialCountSketch(FeatureTransformer):
     Parameters
     ----------
     gamma : float
-        Factor of the inner product.
+        Factor of the inner product; choose it so that gamma <x, z> is of the order of 1.
     degree : int
-        The degree p.
+        The degree p. The error grows with p, so degrees above 3 need many features.
     coef0 : float
-        The constant term; must not be negative.
+        The constant term, at least 0. A positive value includes terms of lower degree.
     n_components : int
-        Number of features.  More features give a smaller error.
+        Number of features. More features give a smaller error, which decreases as 1 /
+        sqrt(n_components); several times the number of columns is a good start.
 
     Attributes
     ----------
@@ -48,6 +49,17 @@ class PolynomialCountSketch(FeatureTransformer):
         The sign of each coordinate.
     kernel_ : Polynomial
         The kernel that is approximated.
+
+    See Also
+    --------
+    ExplicitFeatures : Exact features of the polynomial kernel, if there are not too many.
+    Nystroem : Features of any kernel from landmarks; usually fewer are needed.
+    RandomFeatures : Features of stationary kernels such as the RBF kernel.
+    sklearn.kernel_approximation.PolynomialCountSketch : Buckets are drawn with replacement.
+
+    References
+    ----------
+    Pham and Pagh, "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013.
 
     Examples
     --------
@@ -71,7 +83,22 @@ class PolynomialCountSketch(FeatureTransformer):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Assign columns to buckets; only the number of columns of X is used, and y is ignored."""
+        """Assign columns to random buckets.
+
+        Only the number of columns of X is used.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training points, or any points with the same number of columns.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : PolynomialCountSketch
+            The fitted estimator.
+        """
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)
         rng = seeded_generator(self.random_state)

@@ -27,9 +27,13 @@ class _RandomFourierSampler(FeatureTransformer):
     Parameters
     ----------
     n_components : int
-        The number D of features.  If it is even, phi(x) . phi(x) = k(x, x) exactly.
+        The number D of features. If it is even, phi(x) . phi(x) = k(x, x) exactly. The error
+        decreases at least as 1 / sqrt(D); start with a few hundred and double D until the
+        validation score no longer improves.
     method : {"auto", "orthogonal", "qmc", "iid"}
-        How frequencies are sampled; see `mercer.kernels.random_features`.
+        How frequencies are sampled: "qmc" by Sobol points, "orthogonal" with orthogonal blocks, and
+        "iid" independently. "auto" chooses "qmc" or "orthogonal" by the number of columns; see
+        `mercer.kernels.random_features`.
     """
 
     n_components: int = parameter("positive integer", default=100)
@@ -64,8 +68,9 @@ class RBFSampler(_RandomFourierSampler):
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott" or "silverman"
-        Parameter of the kernel, or a rule to compute it from X; "scale" means
-        1 / (n_features X.var()).
+        Parameter of the kernel exp(-gamma |x - z|^2), or a rule that computes it from X. "scale"
+        means 1 / (n_features X.var()), which suits standardised columns; `RandomFeatures` documents
+        all rules.
 
     Attributes
     ----------
@@ -75,6 +80,21 @@ class RBFSampler(_RandomFourierSampler):
         The offsets b.
     kernel_ : RBF
         The kernel that is approximated.
+
+    See Also
+    --------
+    RandomFeatures : Features of any stationary kernel, also with one length scale per column.
+    Nystroem : Features from landmarks; usually more accurate for the same number.
+    SkewedChi2Sampler : Features for non-negative data such as histograms.
+    sklearn.kernel_approximation.RBFSampler : Independent frequencies, with a larger error.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar, "Orthogonal random features", NIPS 2016.
+
+    Sutherland and Schneider, "On the error of random Fourier features", UAI 2015.
 
     Examples
     --------
@@ -94,7 +114,22 @@ class RBFSampler(_RandomFourierSampler):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
+        """Draw the frequencies.
+
+        X determines the number of columns and, if gamma is a rule, gamma.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training points.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : RBFSampler
+            The fitted estimator.
+        """
         X = self._check(X, reset=True)
         self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
@@ -121,7 +156,8 @@ class SkewedChi2Sampler(_RandomFourierSampler):
     Parameters
     ----------
     skewedness : float
-        The shift s; all values of X must be larger than -s.
+        The shift s; all values of X must be larger than -s. For histograms, choose a small fraction
+        of a typical value; a larger s reduces the influence of small values.
 
     Attributes
     ----------
@@ -129,6 +165,18 @@ class SkewedChi2Sampler(_RandomFourierSampler):
         The frequencies W.
     random_offset_ : ndarray of shape (D,)
         The offsets b.
+
+    See Also
+    --------
+    AdditiveChi2Sampler : Deterministic features of the additive chi-squared kernel.
+    RandomFeatures : Features of stationary kernels.
+    Nystroem : Features of any kernel, such as "chi2".
+    sklearn.kernel_approximation.SkewedChi2Sampler : Independent frequencies, with a larger error.
+
+    References
+    ----------
+    Li, Ionescu and Sminchisescu, "Random Fourier approximations for skewed multiplicative histogram
+    kernels", DAGM 2010.
 
     Examples
     --------
@@ -146,7 +194,22 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Draw the frequencies; only the number of columns of X is used."""
+        """Draw the frequencies.
+
+        Only the number of columns of X is used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training points with values larger than -skewedness.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : SkewedChi2Sampler
+            The fitted estimator.
+        """
         X = self._check(X, reset=True)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
@@ -175,8 +238,9 @@ class RandomFeatures(FeatureMixin, NamedKernelEstimator):
     Parameters
     ----------
     n_components : int
-        Number of features; use several hundred for each term of a sum of kernels.  If it is odd,
-        one cosine has no sine, and |phi(x)|^2 is not exact.
+        Number of features; use several hundred for each term of a sum of kernels, and double it
+        until the validation score no longer improves. If it is odd, one cosine has no sine, and
+        |phi(x)|^2 is not exact.
     method : {"auto", "orthogonal", "qmc", "iid"}
         How frequencies are sampled.  "qmc" uses Sobol points, with an error of about 1/D in few
         dimensions.  "orthogonal" makes Gaussian frequencies orthogonal in blocks.  "iid" draws
@@ -192,6 +256,25 @@ class RandomFeatures(FeatureMixin, NamedKernelEstimator):
         kernel phi(x) . phi(z).
     kernel_ : Kernel
         The kernel that is approximated, with all parameters resolved.
+
+    See Also
+    --------
+    Nystroem : Features from landmarks, for any kernel and any type of points; usually more accurate
+        for the same number.
+    RBFSampler : The RBF kernel only, with the parameters of scikit-learn.
+    ExplicitFeatures : Exact features of kernels that have finitely many.
+    sklearn.kernel_approximation.RBFSampler : The RBF kernel with independent frequencies.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar, "Orthogonal random features", NIPS 2016.
+
+    Sutherland and Schneider, "On the error of random Fourier features", UAI 2015.
+
+    Yang, Sindhwani, Avron and Mahoney, "Quasi-Monte Carlo feature maps for shift-invariant
+    kernels", ICML 2014.
 
     Examples
     --------
@@ -217,7 +300,22 @@ class RandomFeatures(FeatureMixin, NamedKernelEstimator):
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:
-        """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
+        """Draw the frequencies.
+
+        X determines the number of columns and, if gamma is a rule, gamma.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Training points; they may be in blocks. kernel="precomputed" is not supported.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : RandomFeatures
+            The fitted estimator.
+        """
         sample = self._sample(X, copy=False).subsample
         if len(np.shape(sample.points)) != 2:
             raise TypeError(
@@ -238,7 +336,19 @@ class RandomFeatures(FeatureMixin, NamedKernelEstimator):
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Return the features phi(x), shape (n, n_components)."""
+        """Return the features phi(x) of points, whose inner products approximate the kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Points, one per row, with the columns of the training data. If X is in blocks, so is the
+            result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The features; float32 if X is float32, otherwise float64.
+        """
         X = self._check_new(X)
         return self._map.features(X, dtype=precision(X))
 

@@ -99,13 +99,15 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     Parameters
     ----------
     kernel : Kernel, scikit-learn GP kernel or None
-        The prior covariance of f. None means ``1.0 * RBF(1.0)`` with both parameters optimised.
+        The prior covariance of f, for instance ``1.0 * RBF(1.0)``. None means ``1.0 * RBF(1.0)``
+        with both parameters optimised. The factor of the kernel determines how confident
+        probabilities can be.
     max_iter_predict : int
         The maximum number of Newton steps to find the mode of f. A few are usually enough.
     warm_start : bool
-        Whether Newton's method starts from the mode found for the previous theta.
+        Whether Newton's method starts from the mode found for the previous theta, which is faster.
     random_state : int, RandomState or None
-        Seed of the random restarts of the optimiser.
+        Seed of the random restarts of the optimiser; None means 0.
     multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
         How more than two classes are handled. "one_vs_rest" fits one binary model per class and
         normalises the probabilities to sum to 1. "one_vs_one" fits one model per pair of classes,
@@ -132,6 +134,22 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         The mode of f of each model.
     report_, reports_ : Report, list of Report
         The report of the model with the worst status, and the reports of all models.
+
+    See Also
+    --------
+    KernelLogisticRegression : The same likelihood with fixed kernel parameters; faster, and for
+        more points.
+    SVC : Labels without probabilities; sparse.
+    GaussianProcessRegressor : For numeric targets.
+    sklearn.gaussian_process.GaussianProcessClassifier : The same model without the multinomial
+        form.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, chapter 3.
+
+    Williams and Barber, "Bayesian classification with Gaussian processes", IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 20, 1998.
 
     Examples
     --------
@@ -166,15 +184,22 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     def fit(self, X: Points, y: ArrayLike) -> Self:
         """Optimise theta and find the mode of each latent function.
 
+        Each evaluation of the likelihood takes n^3 operations, so use it for up to a few thousand
+        points.
+
         Parameters
         ----------
-        X : points
-        y : array of shape (n,)
-            Class labels.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
 
         Returns
         -------
         self : GaussianProcessClassifier
+            The fitted estimator.
         """
         if isinstance(self.kernel, _CompoundKernel):
             raise ValueError("kernel cannot be a CompoundKernel; pass one kernel for all classes")
@@ -268,7 +293,20 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return the most probable class of each point."""
+        """Predict the most probable class of each point.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from `classes_`.
+        """
         X = self._check_new(X)
         if self.n_classes_ == 2:
             f = self.expansion_(X)  # the last column belongs to the second class
@@ -291,7 +329,22 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @available_if(_has_probabilities)
     @predict_method
     def predict_proba(self, X: Points) -> np.ndarray:
-        """Return the probability of each class, of shape (n, n_classes)."""
+        """Return the probability of each class.
+
+        Not available with multi_class="one_vs_one" and more than two classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Probabilities in the order of `classes_`; each row sums to 1.
+        """
         X = self._check_new(X)
         P = np.column_stack([latent.probability(X) for latent in self._latents])
         if len(P.T) == 1:
@@ -302,8 +355,23 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     def latent_mean_and_variance(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of the latent function at each point.
 
-        For the multinomial model, the result is for f_2 - f_1 with two classes, and for all f_c, of
-        shape (n, C), with more. Not available with several binary models.
+        For the multinomial model, the result is for f_2 - f_1 with two classes, and for all f_c
+        with more. Not available with several binary models.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, n_classes)
+            The posterior mean of f; two-dimensional for the multinomial model with more than two
+            classes.
+        variance : ndarray of the same shape
+            The posterior variance of f.
         """
         check_is_fitted(self)
         if len(self._latents) > 1:

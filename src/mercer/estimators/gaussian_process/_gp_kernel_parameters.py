@@ -418,10 +418,11 @@ class GaussianProcess(ExpansionEstimator):
         log marginal likelihood.
     n_restarts_optimizer : int
         The number of additional starts of the optimiser, from random values of theta within the
-        bounds.
+        bounds. Use 5 to 10 if the likelihood may have several maxima, for instance with periodic
+        kernels or few points. Each start takes about as long as the first.
     copy_X_train : bool
-        Whether to store a copy of the training points. Without a copy, later
-        changes of X change the model.
+        Whether to store a copy of the training points. Without a copy, later changes of X change
+        the model, so set it to False only to save memory.
     """
 
     kernel: Any = parameter(None, Kernel, SklearnGPKernel, str, default=None)
@@ -438,8 +439,7 @@ class GaussianProcess(ExpansionEstimator):
             return expects_precomputed_rows(kernel)
         return super()._is_precomputed_kernel(kernel)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator and of its kernel, such as `kernel__length_scale=2.0`."""
+    def set_params(self, **params: Any) -> Self:  # inherits its docstring
         kernel_params = sorted(name for name in params if name.startswith("kernel__"))
         if kernel_params and params.get("kernel", self.kernel) is None:
             raise ValueError(
@@ -483,20 +483,21 @@ class GaussianProcess(ExpansionEstimator):
 
         Parameters
         ----------
-        theta : array of shape (p,), optional
-            Hyper-parameters in the order and scale of ``kernel_.theta``. By default the fitted
-            ones. With several binary models, either one theta for all of them, or the concatenation
-            of one for each.
-        eval_gradient : bool
+        theta : array-like of shape (p,) or None, default=None
+            Hyper-parameters in the order and scale of ``kernel_.theta``, which contains logarithms.
+            None means the fitted ones. With several binary models, either one theta for all of
+            them, or the concatenation of one for each.
+        eval_gradient : bool, default=False
             Whether to return the gradient as well; requires theta.
-        clone_kernel : bool
+        clone_kernel : bool, default=True
             If False, the model is updated to this theta, including its predictions.
 
         Returns
         -------
         value : float
+            The log marginal likelihood log p(y).
         gradient : ndarray of shape (p,)
-            Only if `eval_gradient` is True.
+            The derivatives with respect to theta; only if `eval_gradient` is True.
         """
         check_is_fitted(self, "log_marginal_likelihood_value_")
         if theta is not None:

@@ -69,15 +69,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     Parameters
     ----------
     kernel : Kernel, scikit-learn GP kernel or None
-        The prior covariance. Include a `White` term to learn the noise. None means ``1.0 *
-        RBF(1.0)`` with both parameters optimised. The approximate solvers add ``+ White(1.0)`` to
-        this default, because they need a noise variance that can be optimised. Kernel names as in
-        `KernelRidge` are accepted too.
+        The prior covariance. Include a `White` term to learn the noise, for instance ``1.0 *
+        RBF(1.0) + White(0.1)``. Use one length scale per column, ``RBF([1.0] * d)``, to learn which
+        columns matter. None means ``1.0 * RBF(1.0)`` with both parameters optimised. The
+        approximate solvers add ``+ White(1.0)`` to this default, because they need a noise variance
+        that can be optimised. Kernel names as in `KernelRidge` are accepted too.
     alpha : float or array of shape (n,)
         Noise variance in addition to a `White` term of the kernel; one number for all observations
-        or one for each.
+        or one for each. Set it if the variance of the measurements is known; otherwise learn it
+        with `White`.
     normalize_y : bool
-        Whether to centre the targets and scale them to variance 1 for the fit.
+        Whether to centre the targets and scale them to variance 1 for the fit. Recommended unless
+        the targets have mean 0 and the kernel has their scale.
     n_targets : int or None
         The number of targets, for predictions before `fit`.
     solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
@@ -115,6 +118,26 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     report_ : Report
         How the fit was computed. `n_iter` counts evaluations of the likelihood, and `status` shows
         whether the optimisation of theta converged.
+
+    See Also
+    --------
+    KernelRidge : The same predictions for fixed kernel parameters and alpha; faster.
+    KernelRidgeCV : Selects gamma and alpha by leave-one-out errors.
+    GaussianProcessClassifier : For class labels.
+    search_kernels : Searches for a kernel expression.
+    tune : Optimises kernel parameters by other criteria.
+    sklearn.gaussian_process.GaussianProcessRegressor : The same model, with the Cholesky solver
+        only.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006.
+
+    Titsias, "Variational learning of inducing variables in sparse Gaussian processes", AISTATS
+    2009.
+
+    Gardner, Pleiss, Bindel, Weinberger and Wilson, "GPyTorch: blackbox matrix-matrix Gaussian
+    process inference with GPU acceleration", NeurIPS 2018.
 
     Examples
     --------
@@ -171,13 +194,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,) or (n, n_targets)
-            Target values.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets. All targets share the kernel.
 
         Returns
         -------
         self : GaussianProcessRegressor
+            The fitted estimator.
         """
         sample = self._sample(X, y, copy=self.copy_X_train)
         q = sample.targets.shape[1]
@@ -316,20 +343,24 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
         Parameters
         ----------
-        X : points
-        return_std : bool
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points.
+        return_std : bool, default=False
             Whether to return standard deviations.
-        return_cov : bool
-            Whether to return the covariance matrix. At most one of `return_std`
-            and `return_cov` may be True.
+        return_cov : bool, default=False
+            Whether to return the covariance matrix, which takes n^2 memory. At most one of
+            `return_std` and `return_cov` may be True.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_targets)
+            The predictive mean.
         std : ndarray of the same shape
-            Only if `return_std` is True.
+            The standard deviations; only if `return_std` is True.
         cov : ndarray of shape (n, n) or (n, n, n_targets)
-            Only if `return_cov` is True.
+            The covariance matrix, one for each target; only if `return_cov` is True.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -369,16 +400,19 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
         Parameters
         ----------
-        X : array of shape (n, d)
-        return_std : bool
+        X : array-like of shape (n, d)
+            Points at which derivatives are evaluated. The kernel must be differentiable in its
+            points.
+        return_std : bool, default=False
             Whether to return the gradient of the standard deviation as well. It is 0 where the
             standard deviation is 0.
 
         Returns
         -------
         mean_gradient : ndarray of shape (n, d) or (n, d, n_targets)
+            The derivatives of the predictive mean.
         std_gradient : ndarray of the same shape
-            Only if `return_std` is True.
+            The derivatives of the standard deviation; only if `return_std` is True.
         """
         check_is_fitted(self, "expansion_")
         X = self._check_points(X, reset=False)
@@ -402,7 +436,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
         Returns
         -------
-        means, variances : ndarrays of shape (n,) or (n, n_targets)
+        means : ndarray of shape (n,) or (n, n_targets)
+            The predictive means.
+        variances : ndarray of the same shape
+            The predictive variances.
         """
         check_is_fitted(self, "expansion_")
         objective, translation = self._spelled.objective, self._spelled.translation
@@ -424,15 +461,19 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
         Parameters
         ----------
-        X : points
-        n_samples : int
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points.
+        n_samples : int, default=1
             The number of functions.
-        random_state : int, RandomState or None
-            None means 0.
+        random_state : int, RandomState or None, default=0
+            Random seed; None means 0.
 
         Returns
         -------
         ndarray of shape (n, n_samples) or (n, n_targets, n_samples)
+            The values of the functions, from the posterior after `fit` and from the prior before.
         """
         rng = check_random_state(0 if random_state is None else random_state)
         mean, cov = self.predict(X, return_cov=True)

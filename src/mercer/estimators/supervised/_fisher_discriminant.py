@@ -78,7 +78,8 @@ class KernelFisherDiscriminant(
         smallest squared leave-one-out error.
     priors : array of shape (n_classes,) or None
         Prior probabilities of the classes; None means the class frequencies. They affect
-        predictions, but not the directions.
+        predictions, but not the directions. Set them if the classes are more or less frequent in
+        use than in training.
     n_components : int or None
         The number of directions that `transform` returns; None means all, n_classes - 1.
     within : {"leave_one_out", "fit"}
@@ -88,7 +89,8 @@ class KernelFisherDiscriminant(
         flexible kernels, "fit" gives probabilities that are much too confident, but it does not
         need an n x n matrix.
     solver : {"auto", "exact", "nystroem"}
-        "auto" means "exact"; "nystroem" restricts f to the span of landmarks.
+        "auto" means "exact"; "nystroem" restricts f to the span of landmarks, for more than about
+        10^4 points.
 
     Attributes
     ----------
@@ -117,11 +119,26 @@ class KernelFisherDiscriminant(
     report_ : Report
         How the regression was solved.
 
+    See Also
+    --------
+    KernelPCA : A projection without labels.
+    SVC : Often more accurate if only labels are needed.
+    KernelLogisticRegression : Probabilities without the assumption of Gaussian classes.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : The linear case.
+
     Notes
     -----
     Sample weights are not supported. If one of two copies of a point is left out, the
     other copy still predicts it, so a weight of 2 and a repeated point would give different
     results.
+
+    References
+    ----------
+    Mika, Rätsch, Weston, Schölkopf and Müller, "Fisher discriminant analysis with kernels", Neural
+    Networks for Signal Processing IX, 1999.
+
+    Baudat and Anouar, "Generalized discriminant analysis using a kernel approach", Neural
+    Computation 12, 2000.
 
     Examples
     --------
@@ -161,13 +178,17 @@ class KernelFisherDiscriminant(
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,)
-            Class labels.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
 
         Returns
         -------
         self : KernelFisherDiscriminant
+            The fitted estimator.
         """
         sample = self._sample(X, y, labels=True).doubled()
         sample = dataclasses.replace(sample, weights=None)
@@ -317,10 +338,23 @@ class KernelFisherDiscriminant(
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
-        """Project points on the discriminant directions; the result has shape (n, n_components).
+        """Project points on the discriminant directions.
 
         Over the training points, the projections have mean 0, and their covariance within classes,
         including the contribution of alpha, is the identity.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The projections, in decreasing order of `discriminant_ratios_`. There are n_classes - 1
+            if `n_components` is None.
         """
         check_is_fitted(self)
         return np.asarray(super()._values(X)[:, : self._n_features_out])

@@ -77,10 +77,12 @@ class LogisticEstimator(LandmarkMixin, WeightedClassifierMixin):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit intercepts b, which are not penalised.
+        Whether to fit intercepts b, which are not penalised. Keep the default unless the classes
+        are known to be balanced around f = 0.
     tol : float
         The solver stops when the objective is certified to exceed its minimum by at most this
-        fraction of the objective.
+        fraction of the objective. The default is close to machine precision; 1e-4 is enough for
+        predictions.
     max_iter : int or None
         The maximum number of iterations. None means 100 Newton steps, of which a few are usually
         enough, or 10 000 iterations of "gradient", which needs many.
@@ -295,18 +297,15 @@ class KernelLogisticRegression(LogisticEstimator):
     ----------
     C : float
         The weight of the data term relative to |f|^2 / 2; 1 / C is the ridge parameter. Smaller
-        values regularise more.
-    gamma : float, "scale", "auto", "median" or None
-        The scale of kernels given by name. "scale" means 1 / (n_features Var X), as in SVC. It
-        adapts to the units of the data, so the default also suits data that are not standardised.
-        Sample weights and class weights count in Var X as repetitions of points. If the kernel is a
-        Kernel or a callable, gamma must keep its default.
+        values regularise more. Search a logarithmic grid, for instance 10^-2 to 10^3;
+        `KernelLogisticRegressionCV` does this faster than `GridSearchCV`.
     rank : int or None
         The number of landmarks of "nystroem". None means 1000, or all points if there are fewer
         ("auto" takes fewer if these do not fit into `max_memory`). The exact solvers do not use
         landmarks.
     warm_start : bool
-        Whether to start from the solution of the previous fit, for instance with another C.
+        Whether to start from the solution of the previous fit, for instance with another C, which
+        saves iterations.
 
     Attributes
     ----------
@@ -333,6 +332,20 @@ class KernelLogisticRegression(LogisticEstimator):
         lower the objective. They are missing because of rounding errors with an exact solver, and
         because of the landmarks with "nystroem".
 
+    See Also
+    --------
+    KernelLogisticRegressionCV : Selects C by cross-validation.
+    SVC : Labels only; sparse, for more points.
+    GaussianProcessClassifier : Learns kernel parameters, and averages over the uncertainty of f.
+    KernelMachineClassifier : Other losses and penalties.
+    SparseKernelClassifier : The same loss with few learned expansion vectors.
+    sklearn.linear_model.LogisticRegression : The linear case, for more columns and sparse data.
+
+    References
+    ----------
+    Zhu and Hastie, "Kernel logistic regression and the import vector machine", Journal of
+    Computational and Graphical Statistics 14, 2005.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -355,15 +368,19 @@ class KernelLogisticRegression(LogisticEstimator):
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), optional
-            Weights that multiply the losses.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights that multiply the losses. Points of weight 0 are ignored.
 
         Returns
         -------
         self : KernelLogisticRegression
+            The fitted estimator.
         """
         previous_kind = self._input_kind()
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)

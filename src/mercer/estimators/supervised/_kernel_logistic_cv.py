@@ -35,9 +35,10 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     ----------
     Cs : int or array of floats
         The values of C to try, or the number of values between 1e-4 and 1e4, as in
-        LogisticRegressionCV.
+        LogisticRegressionCV. If the best C is the smallest or the largest, extend the range.
     cv : int, splitter, iterable or None
-        The cross-validation splits; None means 5 stratified folds.
+        The cross-validation splits: a number of stratified folds, a scikit-learn splitter, or an
+        iterable of index pairs; None means 5 stratified folds.
     scoring : str, callable or None
         The name of a scikit-learn scorer, or a function scorer(model, X, y), where the model is a
         fitted KernelLogisticRegression; None means accuracy. The default, "neg_log_loss",
@@ -61,6 +62,19 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         scores of the folds.
     classes_, expansion_, X_fit_, dual_coef_, intercept_, n_iter_, kernel_, solver_, report_
         As in KernelLogisticRegression, for the final fit.
+
+    See Also
+    --------
+    KernelLogisticRegression : The model for a single C.
+    KernelRidgeCV : Selects alpha and gamma of regression.
+    tune : Optimises kernel parameters as well.
+    sklearn.linear_model.LogisticRegressionCV : The linear case.
+    sklearn.model_selection.GridSearchCV : Searches gamma and other parameters too; slower.
+
+    References
+    ----------
+    Zhu and Hastie, "Kernel logistic regression and the import vector machine", Journal of
+    Computational and Graphical Statistics 14, 2005.
 
     Examples
     --------
@@ -94,15 +108,19 @@ class KernelLogisticRegressionCV(LogisticEstimator):
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), optional
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n,) or None, default=None
             Weights that multiply the losses, and weight the scores if the scorer supports it.
 
         Returns
         -------
         self : KernelLogisticRegressionCV
+            The fitted estimator.
         """
         Cs = self.Cs
         Cs = check_positive_numbers(

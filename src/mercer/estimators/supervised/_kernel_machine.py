@@ -59,7 +59,8 @@ class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
     Parameters
     ----------
     alpha : float
-        The positive weight of the penalty. Larger values regularise more.
+        The positive weight of the penalty. Larger values regularise more. Search a logarithmic
+        grid, for instance 10^-6 to 10^2.
     penalty : {"ridge", "norm"}, pair (g, dg) or object
         The penalty g(|f|): g(t) = t^2 for "ridge" and t for "norm". A custom penalty is a pair of
         functions, g and its derivative, or an object with methods `value` and `derivative`. If
@@ -75,9 +76,9 @@ class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
     tol : float
         The solver stops when the objective exceeds its minimum by at most this fraction of itself.
         For losses with bounded slope, it is a fraction of at least 1e-4 times the loss of the best
-        constant prediction.
+        constant prediction. The default is very accurate; 1e-4 is enough for predictions.
     max_iter : int
-        The maximum number of Newton or interior-point iterations.
+        The maximum number of Newton or interior-point iterations. A few tens are usually enough.
 
     Attributes
     ----------
@@ -230,13 +231,15 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     Parameters
     ----------
     loss : str or object
-        See the table. The methods of a custom loss are called with arrays y and f of shape (n,) for
-        the points of positive weight, and return arrays of the same shape.
+        See the table. "huber", "absolute" and "epsilon_insensitive" are robust against outliers.
+        The methods of a custom loss are called with arrays y and f of shape (n,) for the points of
+        positive weight, and return arrays of the same shape.
     quantile : float or list
         The quantile or quantiles of loss="quantile", each between 0 and 1.
     epsilon : float or None
         The parameter of "huber" (None means 1.35) and "epsilon_insensitive" (None means 0.1), in
-        the units of y.
+        the units of y. Choose about the standard deviation of the noise; residuals beyond it count
+        less than in least squares.
 
     Attributes
     ----------
@@ -249,10 +252,30 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         penalty has the same minimum, the relative stationarity, and an upper bound of the objective
         minus its minimum.
 
+    See Also
+    --------
+    KernelRidge : The squared loss, with more solvers.
+    SVR : The epsilon-insensitive loss, for more points.
+    GaussianProcessRegressor : Predictive distributions for Gaussian noise.
+    KernelMachineClassifier : For class labels.
+    sklearn.linear_model.QuantileRegressor : The linear case of "quantile".
+    sklearn.linear_model.HuberRegressor : The linear case of "huber", with an estimated scale.
+    sklearn.linear_model.PoissonRegressor : The linear case of "poisson".
+
     Notes
     -----
     HuberRegressor also fits a scale s. Its solution is obtained here with epsilon * s and alpha * s
     instead of epsilon and alpha.
+
+    References
+    ----------
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
+
+    Takeuchi, Le, Sears and Smola, "Nonparametric quantile estimation", Journal of Machine Learning
+    Research 7, 2006.
+
+    Chernozhukov, Fernández-Val and Galichon, "Quantile and probability curves without crossing",
+    Econometrica 78, 2010.
 
     Examples
     --------
@@ -296,15 +319,20 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,) or (n, n_targets)
-            Targets. "poisson" and several quantiles need a single target.
-        sample_weight : array of shape (n,), optional
-            Weights that multiply the losses.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets. "poisson" and several quantiles need a single target; "poisson" needs
+            non-negative targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights that multiply the losses. Points of weight 0 are ignored.
 
         Returns
         -------
         self : KernelMachineRegressor
+            The fitted estimator.
         """
         sample = self._sample(X, y, sample_weight)
         Y, flat = sample.targets, sample.flat
@@ -323,13 +351,21 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point, or exp(f(x) + b) with loss="poisson".
+        """Predict the targets of points: f(x) + b, or exp(f(x) + b) with loss="poisson".
 
         Several quantiles are the columns of the result, in the order of the parameter `quantile`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
 
         Returns
         -------
         ndarray of shape (n,) or (n, n_functions)
+            The predictions; one-dimensional for a single target and a single quantile.
         """
         values = self._values(X)
         if self._has_single_target:
@@ -350,9 +386,19 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,) or (n, n_targets)
-        sample_weight : array of shape (n,), optional
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points.
+        y : array-like of shape (n,) or (n, n_targets)
+            The true targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the points in the score.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a constant prediction.
         """
         from sklearn.metrics import d2_pinball_score, r2_score
 
@@ -468,6 +514,19 @@ class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin)
     report_ : Report
         Its `certificate` has the same entries as in KernelMachineRegressor.
 
+    See Also
+    --------
+    KernelLogisticRegression : The log-loss, with more solvers.
+    SVC : The hinge loss; sparse.
+    KernelMachineRegressor : For numeric targets.
+    SparseKernelClassifier : The same losses with few learned expansion vectors.
+    sklearn.linear_model.LogisticRegression : The linear case of "log_loss".
+    sklearn.svm.LinearSVC : The linear case of "squared_hinge".
+
+    References
+    ----------
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -491,15 +550,19 @@ class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin)
 
         Parameters
         ----------
-        X : points
-        y : array of shape (n,)
-            Class labels.
-        sample_weight : array of shape (n,), optional
-            Weights that multiply the losses.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights that multiply the losses. Points of weight 0 are ignored.
 
         Returns
         -------
         self : KernelMachineClassifier
+            The fitted estimator.
         """
         sample = self._sample(X, y, sample_weight, labels=True)
         self._learn_labels(sample, self.loss)

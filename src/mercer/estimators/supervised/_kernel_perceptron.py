@@ -39,11 +39,11 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
     Parameters
     ----------
     average : bool
-        Whether to use the average of f over all updates instead of the last f.  The average varies
-        less with the order of the points.
+        Whether to use the average of f over all updates instead of the last f. The average varies
+        less with the order of the points, and is usually more accurate.
     budget : int or None
-        Maximum number of points in the expansion; None means no limit.  A budget needs
-        memory for budget^2 numbers.
+        Maximum number of points in the expansion; None means no limit. A budget needs memory for
+        budget^2 numbers. Set it for streams, to bound the time of a prediction.
     fit_intercept : bool
         Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
@@ -85,10 +85,28 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
         contains the number of removed points, and the sum of the RKHS norms of the changes of f by
         removals and projections.
 
+    See Also
+    --------
+    SVC : More accurate if all points are available.
+    OnlineKernelRegressor : For numeric targets.
+    KernelLogisticRegression : Predicts probabilities.
+    sklearn.linear_model.Perceptron : The linear case.
+
     Notes
     -----
     Sample weights are not supported, because a perceptron depends on the order of the points, and
     one point of weight 2 is not equivalent to two points.  Repeat points to give them more weight.
+
+    References
+    ----------
+    Aizerman, Braverman and Rozonoer, "Theoretical foundations of the potential function method in
+    pattern recognition learning", Automation and Remote Control 25, 1964.
+
+    Freund and Schapire, "Large margin classification using the perceptron algorithm", Machine
+    Learning 37, 1999.
+
+    Orabona, Keshet and Caputo, "Bounded kernel-based online learning", Journal of Machine Learning
+    Research 10, 2009.
 
     Examples
     --------
@@ -126,7 +144,22 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
 
     @fit_method
     def fit(self, X: Points, y: ArrayLike) -> Self:
-        """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
+        """Make passes over the points until there are no mistakes, or the loss stops decreasing.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,)
+            Class labels, numbers or strings.
+
+        Returns
+        -------
+        self : KernelPerceptron
+            The fitted estimator.
+        """
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
         Y = encode_targets(sample.labels, n_classes, "perceptron")[0]
@@ -148,17 +181,19 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
 
         Parameters
         ----------
-        X : points
-            The points.  The first call also computes parameters that depend on the data, such as
-            gamma="scale", so its points should be representative.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points. The first call also computes parameters that depend on the data, such as
+            gamma="scale", so its points should be representative. kernel="precomputed" is not
+            supported.
         y : array-like of shape (n,)
-            Labels.
-        classes : array-like or None, default=None
+            Class labels.
+        classes : array-like of shape (n_classes,) or None, default=None
             All classes that will occur; required in the first call.
 
         Returns
         -------
         self : KernelPerceptron
+            The updated estimator.
         """
         self._refuse_compressed()
         is_continued = hasattr(self, "_learner")

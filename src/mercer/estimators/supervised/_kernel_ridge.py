@@ -36,7 +36,8 @@ class RidgeEstimator(LandmarkMixin, DualRegressor):
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit an intercept b, which is not penalised.
+        Whether to fit an intercept b, which is not penalised. Set it to True if the targets are not
+        centred and the kernel decreases to 0 with the distance, as "rbf".
     solver : {"auto", "exact", "nystroem"}
         "auto" and "exact" use all points; "nystroem" restricts f to the span of landmarks.
     """
@@ -91,14 +92,18 @@ class KernelRidge(RidgeEstimator):
     Parameters
     ----------
     alpha : float or array of shape (n_targets,)
-        Regularisation, one value for all targets or one for each.
+        Regularisation, one value for all targets or one for each. Larger values give smoother
+        functions. It equals the noise variance of a Gaussian process with the same kernel: if a
+        fraction q of the variance of standardised targets is noise, start with alpha = q. Search a
+        logarithmic grid, for instance 10^-6 to 10^2; `KernelRidgeCV` does this without refitting.
     solver : str or a solver
         Exact solvers: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg"
         (conjugate gradients, does not store the n x n matrix); "lstsq" (for singular systems).
         Approximate solvers, with f in the span of landmarks: "nystroem" (direct) and "krill"
-        (sketched conjugate gradients, for many landmarks).  "auto" and "exact" are the same here:
-        they choose an exact solver by the number of points, see `mercer.solvers.choose`.  If
-        the system is singular, they fall back to least squares, with a warning.
+        (sketched conjugate gradients, for many landmarks). "auto" and "exact" are the same here:
+        they choose an exact solver by the number of points, see `mercer.solvers.choose`. If the
+        system is singular, they fall back to least squares, with a warning. For more than about
+        10^5 points, use "nystroem".
 
     Attributes
     ----------
@@ -112,6 +117,25 @@ class KernelRidge(RidgeEstimator):
         The fitted f; predictions are f + intercept_.
     solver_, report_
         The solver that was used, and its report.
+
+    See Also
+    --------
+    KernelRidgeCV : Selects alpha and gamma by leave-one-out errors.
+    GaussianProcessRegressor : Learns kernel parameters by maximum likelihood.
+    SVR : Robust against outliers, and sparse.
+    KernelMachineRegressor : Other losses, such as quantiles and counts.
+    SparseKernelRegressor : Few learned expansion vectors.
+    KernelRecursiveLeastSquares : The same model for streams of points.
+    sklearn.kernel_ridge.KernelRidge : The same model, with a dense solver only.
+    sklearn.linear_model.Ridge : The linear case, for more rows than columns.
+
+    References
+    ----------
+    Saunders, Gammerman and Vovk, "Ridge regression learning algorithm in dual variables", ICML
+    1998.
+
+    Díaz, Epperly, Frangella, Tropp and Webber, "Robust, randomized preconditioning for kernel ridge
+    regression", arXiv:2304.12465, 2023.
 
     Examples
     --------
@@ -171,16 +195,20 @@ class KernelRidge(RidgeEstimator):
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver "auto", "exact", "cg" or
+            "nystroem"; only "nystroem" does not load all of them.
         y : array-like of shape (n,) or (n, n_targets)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the squared errors.
+            Weights of the squared errors. Points of weight 0 are ignored.
 
         Returns
         -------
         self : KernelRidge
+            The fitted estimator.
         """
         sample = self._sample(X, y, sample_weight)
         solver = self.solver if sample.workers is None else "cg"
@@ -208,19 +236,22 @@ class KernelRidge(RidgeEstimator):
 
         Parameters
         ----------
-        X : points
-            New points; for a precomputed kernel, the kernel matrix between new and training points.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
         return_std : bool, default=False
             Whether to return the posterior standard deviation of f(x) + b for the Gaussian process
             with prior covariance c k and noise variance c alpha / w_i, whose posterior mean is f.
-            The factor c maximises the likelihood.  Exact solvers factor the system again at the
+            The factor c maximises the likelihood. Exact solvers factor the system again at the
             first call, and store the factor if there is a single alpha.
 
         Returns
         -------
         predictions : ndarray of shape (n,) or (n, n_targets)
+            The predictions; one-dimensional if y was one-dimensional in `fit`.
         std : ndarray of the same shape
-            Only if `return_std` is True.
+            The standard deviations, without noise; only if `return_std` is True.
         """
         X = self._check_new(X)
         flat = self._has_single_target
@@ -234,13 +265,15 @@ class KernelRidge(RidgeEstimator):
     def leave_one_out(self) -> np.ndarray:
         """Return the leave-one-out prediction f_-i(x_i) + b_-i of each training point.
 
-        f_-i and b_-i are fitted without point i.  They have a closed form, y_i - a_i / P_ii with
-        P = (K + alpha I)^-1 and a = P y (without weights and intercept), so no model is refitted.
+        f_-i and b_-i are fitted without point i. They have a closed form, y_i - a_i / P_ii with P =
+        (K + alpha I)^-1 and a = P y (without weights and intercept), so no model is refitted.
         `KernelRidgeCV` computes them for many alphas, and for solver="nystroem".
 
         Returns
         -------
         ndarray of shape (n,) or (n, n_targets)
+            One prediction for each training point; compare them with y to estimate the error on new
+            points.
         """
         check_is_fitted(self)
         self._require_points("leave-one-out predictions")

@@ -43,9 +43,10 @@ class KernelRidgeCV(RidgeEstimator):
     alphas : array-like or None
         Values of alpha to try; None means 30 values between 1e-8 and 100 times the mean of k(x, x).
         Values for which K + alpha I is not positive definite, up to rounding, are skipped with a
-        warning.
+        warning. If the best alpha is the smallest or the largest, extend the range.
     gammas : array-like or None
-        Values of gamma to try, for a kernel given by name; None means only `gamma`.
+        Values of gamma to try, for a kernel given by name, such as ``np.logspace(-4, 0, 9)`` for
+        standardised columns; None means only `gamma`.
     scoring : str, callable or None
         A scikit-learn scorer; None means the negative mean squared error.  If sample weights are
         passed to `fit`, the scorer must accept them.
@@ -78,6 +79,22 @@ class KernelRidgeCV(RidgeEstimator):
         Leave-one-out predictions for the best alpha and gamma; only if cv is None.
     dual_coef_, intercept_, X_fit_, expansion_, kernel_, report_
         As in `KernelRidge`.
+
+    See Also
+    --------
+    KernelRidge : The model for a single alpha and gamma.
+    GaussianProcessRegressor : Learns many kernel parameters by maximum likelihood.
+    tune : Optimises many kernel parameters by leave-one-out errors.
+    sklearn.linear_model.RidgeCV : The linear case.
+    sklearn.model_selection.GridSearchCV : Searches any parameters, with a fit for each combination
+        and fold.
+
+    References
+    ----------
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics 21, 1979.
+
+    Rifkin and Lippert, "Notes on regularized least squares", MIT technical report, 2007.
 
     Examples
     --------
@@ -113,8 +130,10 @@ class KernelRidgeCV(RidgeEstimator):
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
         y : array-like of shape (n,) or (n, n_targets)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -123,6 +142,7 @@ class KernelRidgeCV(RidgeEstimator):
         Returns
         -------
         self : KernelRidgeCV
+            The fitted estimator.
         """
         self._check_parameters()
         if isinstance(X, Blocks) and (

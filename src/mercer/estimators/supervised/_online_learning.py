@@ -46,8 +46,8 @@ class OnlineEstimator(DualEstimator):
     Parameters
     ----------
     budget : int or None
-        Maximum number of points in the expansion of f; None means no limit.  A smaller budget makes
-        predictions faster and less accurate.
+        Maximum number of points in the expansion of f; None means no limit. A smaller budget makes
+        predictions faster and less accurate. Set it for streams without an end.
     """
 
     kernel: KernelLike = "rbf"
@@ -230,10 +230,11 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     Parameters
     ----------
     nu : float
-        Threshold for adding a point to the dictionary, as a fraction of k(x, x).  A larger nu gives
-        a smaller dictionary.
+        Threshold for adding a point to the dictionary, as a fraction of k(x, x). A larger nu gives
+        a smaller dictionary; 10^-4 to 10^-2 are typical.
     alpha : float
-        Regularisation: the weight of |f|^2.
+        Regularisation: the weight of |f|^2. Choose it as in `KernelRidge`, about the variance of
+        the noise relative to that of y.
     budget : int or None
         Maximum number of points in the dictionary; None means no limit.  When it is full,
         new points are projected on its span.
@@ -257,6 +258,18 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 
+    See Also
+    --------
+    KernelRidge : The same objective, if all points are available.
+    OnlineKernelRegressor : Cheaper updates and other losses, less accurate; adapts to changes.
+    sklearn.linear_model.SGDRegressor : Linear models for streams; combine it with `Nystroem`
+        features.
+
+    References
+    ----------
+    Engel, Mannor and Meir, "The kernel recursive least-squares algorithm", IEEE Transactions on
+    Signal Processing 52, 2004.
+
     Examples
     --------
     >>> import numpy as np
@@ -275,7 +288,21 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the points in one pass, in the given order.
 
-        Sample weights multiply the squared errors.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self : KernelRecursiveLeastSquares
+            The fitted estimator.
         """
         sample = self._sample(X, y, sample_weight).doubled()
         self._learn(sample, Schedule(max_iter=1, tol=None, shuffle=False))
@@ -286,8 +313,21 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     def partial_fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
-        The first call also computes parameters that depend on the data, such as gamma="scale", from
-        its points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points. The first call also computes parameters that depend on the data, such as
+            gamma="scale", so its points should be representative. kernel="precomputed" is not
+            supported.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self : KernelRecursiveLeastSquares
+            The updated estimator.
         """
         self._refuse_compressed()
         reset = not hasattr(self, "_learner")
@@ -328,9 +368,11 @@ class OnlineKernelRegressor(OnlineRegressor):
         Threshold of the losses "huber" and "epsilon_insensitive", in units of y.
     alpha : float
         Regularisation: the weight of |f|^2 / 2, which determines how fast coefficients decay.
+        Larger values reduce the influence of old points sooner; smaller values suit data that do
+        not change over time.
     eta0 : float or None
-        The initial step size.  None means 1 / max_i k(x_i, x_i) over the first points, or
-        1 / (1 + max_i k(x_i, x_i)) with an intercept.
+        The initial step size. None means 1 / max_i k(x_i, x_i) over the first points, or 1 / (1 +
+        max_i k(x_i, x_i)) with an intercept. Decrease it if the loss oscillates.
     fit_intercept : bool
         Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
@@ -366,6 +408,18 @@ class OnlineKernelRegressor(OnlineRegressor):
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 
+    See Also
+    --------
+    KernelRecursiveLeastSquares : More accurate updates, for the squared error.
+    KernelPerceptron : For class labels.
+    KernelRidge : If all points are available.
+    sklearn.linear_model.SGDRegressor : The linear case.
+
+    References
+    ----------
+    Kivinen, Smola and Williamson, "Online learning with kernels", IEEE Transactions on Signal
+    Processing 52, 2004.
+
     Examples
     --------
     >>> import numpy as np
@@ -395,7 +449,22 @@ class OnlineKernelRegressor(OnlineRegressor):
 
     @fit_method
     def fit(self, X: Points, y: ArrayLike) -> Self:
-        """Make passes over the points until the loss stops decreasing."""
+        """Make passes over the points until the loss stops decreasing.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+
+        Returns
+        -------
+        self : OnlineKernelRegressor
+            The fitted estimator.
+        """
         sample = self._sample(X, y).doubled()
         schedule = Schedule(
             self.max_iter,
@@ -414,8 +483,19 @@ class OnlineKernelRegressor(OnlineRegressor):
     def partial_fit(self, X: Points, y: ArrayLike) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
-        The first call also computes parameters that depend on the data, such as gamma="scale" and
-        eta0=None, from its points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points. The first call also computes parameters that depend on the data, such as
+            gamma="scale" and eta0=None, so its points should be representative.
+            kernel="precomputed" is not supported.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+
+        Returns
+        -------
+        self : OnlineKernelRegressor
+            The updated estimator.
         """
         self._refuse_compressed()
         sample = self._sample(X, y, reset=not hasattr(self, "_learner")).doubled()

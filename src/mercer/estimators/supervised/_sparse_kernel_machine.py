@@ -42,8 +42,9 @@ class SparseKernelEstimator(DualEstimator):
     ----------
     n_vectors : int or str
         The number m of vectors, or the size of the model as a string: "100 kB" means as many
-        vectors as fit in this size together with their weights, in float64.  If m is at least the
-        number of points, the vectors are the distinct training points, which is optimal.
+        vectors as fit in this size together with their weights, in float64. Double it until the
+        validation score no longer improves. If m is at least the number of points, the vectors are
+        the distinct training points, which is optimal.
     kernel : str, Kernel, callable or scikit-learn GP kernel
         The kernel must be differentiable in its points; "precomputed" is not allowed.
     fit_intercept : bool
@@ -237,8 +238,8 @@ class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
     Parameters
     ----------
     alpha : float
-        Regularisation: the weight of |f|^2 relative to the *mean* loss.  It corresponds to the
-        alpha of `KernelRidge` divided by n.
+        Regularisation: the weight of |f|^2 relative to the *mean* loss. It corresponds to the alpha
+        of `KernelRidge` divided by n. Search a logarithmic grid, for instance 10^-8 to 10^-1.
 
     Attributes
     ----------
@@ -252,6 +253,15 @@ class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
     See Also
     --------
     KernelRidge : Expansion of f in all training points.
+    compress : Reduces the number of points of any fitted model.
+    SparseKernelClassifier : For class labels.
+    Nystroem : Features from landmarks that are not optimised.
+    sklearn.kernel_ridge.KernelRidge : Expansion of f in all training points.
+
+    References
+    ----------
+    Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms",
+    Journal of Machine Learning Research 7, 2006.
 
     Examples
     --------
@@ -273,7 +283,7 @@ class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Training points.
+            Training points, or data in blocks (`open_blocks`, Dask arrays).
         y : array-like of shape (n,) or (n, n_targets)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -282,6 +292,7 @@ class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
         Returns
         -------
         self : SparseKernelRegressor
+            The fitted estimator.
         """
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, copy=False)
@@ -313,8 +324,9 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     Parameters
     ----------
     alpha : float
-        Regularisation: the weight of |f|^2 relative to the mean loss.  It corresponds to 1 / (2 n
-        C), where C is the parameter of scikit-learn's LogisticRegression.
+        Regularisation: the weight of |f|^2 relative to the mean loss. It corresponds to 1 / (2 n
+        C), where C is the parameter of scikit-learn's LogisticRegression. Search a logarithmic
+        grid, for instance 10^-8 to 10^-1.
     loss : {"logistic", "log_loss", "squared_hinge"}
         See the table; "log_loss" is a synonym of "logistic".
 
@@ -328,6 +340,19 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         The intercepts c.
     expansion_ : Expansion
         The fitted functions without intercepts.
+
+    See Also
+    --------
+    KernelLogisticRegression : Expansion of f in all training points.
+    SVC : Expansion in support vectors, whose number is not limited.
+    compress : Reduces the number of points of any fitted model.
+    SparseKernelRegressor : For numeric targets.
+    sklearn.svm.SVC : Expansion in support vectors.
+
+    References
+    ----------
+    Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms",
+    Journal of Machine Learning Research 7, 2006.
 
     Examples
     --------
@@ -355,15 +380,16 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Training points.
+            Training points, or data in blocks (`open_blocks`, Dask arrays).
         y : array-like of shape (n,)
-            Labels.
+            Class labels, numbers or strings.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the losses.
 
         Returns
         -------
         self : SparseKernelClassifier
+            The fitted estimator.
         """
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)

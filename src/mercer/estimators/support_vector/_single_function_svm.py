@@ -29,16 +29,19 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
         y : array-like of shape (n,)
-            Targets.
+            Targets. Scale them to a variance of about 1 if the parameters have their defaults.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which multiply C for each point.  Points of weight 0 or less are ignored.
+            Weights, which multiply C for each point. Points of weight 0 or less are ignored.
 
         Returns
         -------
         self : estimator
+            The fitted estimator.
         """
         sample = self._training_sample(X, y, sample_weight)
         dual = self._dual(sample.targets[:, 0], sample.counts)
@@ -47,9 +50,19 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point.
+        """Predict the targets of points, as f(x) + b.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The predictions.
         """
         return self._values(X)[:, 0]
 
@@ -74,10 +87,13 @@ class SVR(_SupportVectorRegressor):
     Parameters
     ----------
     C : float
-        The penalty of points outside the tube; positive, may be infinite.  A smaller C means
-        stronger regularisation.
+        The penalty of points outside the tube; positive, may be infinite. A smaller C means
+        stronger regularisation. The range of y is a good first value; then search a logarithmic
+        grid, for instance 10^-2 to 10^3.
     epsilon : float
-        Half of the width of the tube, in units of y.
+        Half of the width of the tube, in units of y. Errors smaller than epsilon cost nothing, so
+        choose the accuracy that you need, or about the standard deviation of the noise. A larger
+        epsilon gives fewer support vectors.
 
     Attributes
     ----------
@@ -104,6 +120,22 @@ class SVR(_SupportVectorRegressor):
         0 if the solver converged, otherwise 1.
     report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVC.
+
+    See Also
+    --------
+    NuSVR : Learns epsilon from the fraction of points outside the tube.
+    KernelRidge : Squared loss, with a solution in closed form.
+    KernelMachineRegressor : Other robust losses, and quantiles.
+    GaussianProcessRegressor : Predictions with standard deviations.
+    sklearn.svm.SVR : The same model in LIBSVM.
+    sklearn.svm.LinearSVR : A linear model for millions of sparse rows.
+
+    References
+    ----------
+    Drucker, Burges, Kaufman, Smola and Vapnik, "Support vector regression machines", NIPS 1996.
+
+    Smola and Schölkopf, "A tutorial on support vector regression", Statistics and Computing 14,
+    2004.
 
     Examples
     --------
@@ -142,9 +174,12 @@ class NuSVR(_SupportVectorRegressor):
     Parameters
     ----------
     nu : float
-        Upper bound on the fraction of points outside the tube, in (0, 1].
+        Upper bound on the fraction of points outside the tube, and lower bound on the fraction of
+        support vectors, in (0, 1]. A smaller nu gives a wider tube and a sparser model.
     C : float
-        The penalty of points outside the tube; positive and finite.
+        The penalty of points outside the tube; positive and finite. A smaller C means stronger
+        regularisation. The range of y is a good first value; then search a logarithmic grid, for
+        instance 10^-2 to 10^3.
 
     Attributes
     ----------
@@ -154,6 +189,21 @@ class NuSVR(_SupportVectorRegressor):
         As in SVR.
     expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVR.
+
+    See Also
+    --------
+    SVR : The width of the tube is a parameter.
+    NuSVC : Classification with the parameter nu.
+    KernelMachineRegressor : Other robust losses, and quantiles.
+    sklearn.svm.NuSVR : The same model in LIBSVM.
+
+    References
+    ----------
+    Schölkopf, Smola, Williamson and Bartlett, "New support vector algorithms", Neural Computation
+    12, 2000.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines", ACM Transactions on Intelligent
+    Systems and Technology 2, 2011.
 
     Examples
     --------
@@ -200,7 +250,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     Parameters
     ----------
     nu : float
-        Upper bound on the fraction of training outliers, in (0, 1].
+        Upper bound on the fraction of training outliers, in (0, 1]. Choose the fraction of training
+        points that may be contaminated; the default, 0.5 as in scikit-learn, is too large for most
+        data.
 
     Attributes
     ----------
@@ -219,6 +271,20 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         The threshold rho and its negative; `decision_function` is `score_samples` - `offset_`.
     coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVR.
+
+    See Also
+    --------
+    KernelPCA : Detects outliers by their reconstruction error.
+    ParzenDensity : Estimates the density itself.
+    SVC : If there are labels.
+    sklearn.svm.OneClassSVM : The same model in LIBSVM.
+    sklearn.ensemble.IsolationForest : For many points and columns of different types; needs no
+        kernel.
+
+    References
+    ----------
+    Schölkopf, Platt, Shawe-Taylor, Smola and Williamson, "Estimating the support of a
+    high-dimensional distribution", Neural Computation 13, 2001.
 
     Examples
     --------
@@ -242,16 +308,19 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
-        y : None
-            Ignored.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the points; points of weight 0 or less are ignored.
 
         Returns
         -------
         self : OneClassSVM
+            The fitted estimator.
         """
         sample = self._training_sample(X, sample_weight=sample_weight)
         dual = Dual.one_class(sample.counts, float(self.nu))
@@ -263,18 +332,56 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     @predict_method
     def decision_function(self, X: Points) -> np.ndarray:
-        """Return f(x) - rho, which is positive inside the region.
+        """Return f(x) - rho, which is positive inside the region and negative for outliers.
 
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values f(x) - rho.
         """
         return self._values(X)[:, 0]
 
     @predict_method
     def score_samples(self, X: Points) -> np.ndarray:
-        """Return f(x) for each point, without subtracting the threshold rho."""
+        """Return f(x) for each point, without subtracting the threshold rho.
+
+        Use it to rank points, or with your own threshold.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values f(x); low values mean outliers.
+        """
         return self.decision_function(X) + self.offset_
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return +1 for points inside the region and -1 for outliers."""
+        """Classify points as inliers or outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            +1 for points inside the region and -1 for outliers.
+        """
         return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)

@@ -30,13 +30,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        Positive class weights, which multiply the weights of the points; "balanced" makes the
-        total weights of all classes equal.
+        Positive class weights, which multiply the weights of the points; "balanced" makes the total
+        weights of all classes equal, which helps if small classes are important. None means weight
+        1 for each class.
     decision_function_shape : {"ovr", "ovo"}
-        Whether `decision_function` has a column for each class ("ovr") or for each pair of
-        classes ("ovo").
+        Whether `decision_function` has a column for each class ("ovr") or for each pair of classes
+        ("ovo"). It does not affect the fit.
     break_ties : bool
-        Whether ties in the vote are broken by the values of f.
+        Whether ties in the vote are broken by the values of f; otherwise the first of the tied
+        classes is predicted.
     """
 
     class_weight: dict | str | None = parameter({"balanced"}, dict, None, default=None)
@@ -56,17 +58,20 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
         y : array-like of shape (n,)
-            Labels.
+            Class labels, numbers or strings.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which multiply C for each point.  Points of weight 0 or less are ignored, and
-            so are classes without points of positive weight.
+            Weights, which multiply C for each point. Points of weight 0 or less are ignored, and so
+            are classes without points of positive weight.
 
         Returns
         -------
         self : estimator
+            The fitted estimator.
         """
         problem = self._classification_problem(X, y, sample_weight)
         self._solve_and_set(problem, self._duals(problem))
@@ -118,16 +123,18 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : points
-            New points; for a precomputed kernel, the kernel matrix between new and training points.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
 
         Returns
         -------
         ndarray of shape (n,), (n, n_pairs) or (n, n_classes)
-            For two classes f(x) + b, which is positive for `classes_[1]`.  For more classes and
-            "ovo", the value of each pair, positive for its first class.  For "ovr", the number
-            of votes for each class, plus a tie-breaking term between -1/3 and 1/3 that increases
-            with the values of f in favour of this class.
+            For two classes f(x) + b, which is positive for `classes_[1]`. For more classes and
+            "ovo", the value of each of the n_classes (n_classes - 1) / 2 pairs, positive for its
+            first class. For "ovr", the number of votes for each class, plus a tie-breaking term
+            between -1/3 and 1/3 that increases with the values of f in favour of this class.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -138,10 +145,22 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
-        """Return the label with the most votes.
+        """Predict the class of each point, the one with the most votes.
 
         If several classes have the most votes, the first of them is returned, or with `break_ties`
         the one with the largest decision value.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            New points of the same type as the training points. With kernel="precomputed", the
+            kernel matrix of shape (n, n_fit) between the n new points and the n_fit training
+            points. If X is in blocks, so is the result, which is computed lazily.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels from `classes_`.
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             check_is_fitted(self)
@@ -182,8 +201,9 @@ class SVC(SupportVectorClassifier):
     Parameters
     ----------
     C : float
-        The penalty of margin violations; positive, may be infinite.  A smaller C means stronger
-        regularisation.
+        The penalty of margin violations; positive, may be infinite. A smaller C means stronger
+        regularisation, a smoother boundary and more support vectors. Search it together with gamma
+        on a logarithmic grid, for instance 10^-2 to 10^3; `path` fits all values of C at once.
 
     Attributes
     ----------
@@ -229,6 +249,15 @@ class SVC(SupportVectorClassifier):
     solver_
         The solver that was used.
 
+    See Also
+    --------
+    NuSVC : Bounds the fraction of margin errors instead of penalising them with C.
+    KernelLogisticRegression : Predicts probabilities; the model is not sparse.
+    KernelMachineClassifier : Other losses, such as the squared hinge.
+    OneClassSVM : Detects outliers, without labels.
+    sklearn.svm.SVC : The same model in LIBSVM.
+    sklearn.svm.LinearSVC : A linear model for millions of sparse rows.
+
     Notes
     -----
     Differences from scikit-learn: weights count as repetitions of points, also in
@@ -236,6 +265,16 @@ class SVC(SupportVectorClassifier):
     weights (scikit-learn computes gamma="scale" without weights; pass a number to reproduce its
     value). gamma must be positive.  There is no parameter `probability`: use
     ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+
+    References
+    ----------
+    Cortes and Vapnik, "Support-vector networks", Machine Learning 20, 1995.
+
+    Platt, "Fast training of support vector machines using sequential minimal optimization", in
+    Advances in Kernel Methods, MIT Press, 1999.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines", ACM Transactions on Intelligent
+    Systems and Technology 2, 2011.
 
     Examples
     --------
@@ -265,25 +304,28 @@ class SVC(SupportVectorClassifier):
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 
         This is faster than separate fits: all models share the cache of rows of K, and each solver
-        starts at the coefficients for the previous C, multiplied by the best feasible factor.  The
+        starts at the coefficients for the previous C, multiplied by the best feasible factor. The
         results equal those of separate fits up to `tol`, and the message of `report_` states the
-        initial point.  The interior point method of "primal" and "nystroem" does not benefit from
-        an initial point, and does not use one.
+        initial point. The interior point method of "primal" and "nystroem" does not benefit from an
+        initial point, and does not use one.
 
         Parameters
         ----------
-        X : points
-            Training points; the kernel matrix for a precomputed kernel.
+        X : array-like or sparse matrix of shape (n, d), or list of objects
+            Training points: vectors as the rows of a matrix or, for kernels on other objects, a
+            list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
+            (n, n).
         y : array-like of shape (n,)
-            Labels.
+            Class labels, numbers or strings.
         Cs : sequence of float
             Values of C, preferably in ascending or descending order.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which multiply C for each point.
+            Weights, which multiply C for each point. Points of weight 0 or less are ignored.
 
         Returns
         -------
         list of SVC
+            The fitted models, one for each value of C. The estimator itself is not fitted.
 
         Examples
         --------
@@ -340,9 +382,10 @@ class NuSVC(SupportVectorClassifier):
     Parameters
     ----------
     nu : float
-        Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it can be
-        at most twice the fraction of their weight that the class with less weight has, because the
-        support vectors of each class must have at least the fraction nu / 2 of the weight.
+        Upper bound on the fraction of margin errors, in (0, 1]. Start with about twice the error
+        rate that you expect. For each pair of classes it can be at most twice the fraction of their
+        weight that the class with less weight has, because the support vectors of each class must
+        have at least the fraction nu / 2 of the weight.
     class_weight : dict, "balanced" or None
         Positive class weights, which multiply the weights of the points.  If a class has too
         little weight for nu, the largest feasible nu is used instead, see `nu_`.  "balanced" allows
@@ -361,6 +404,21 @@ class NuSVC(SupportVectorClassifier):
         As in SVC; the objectives in the reports are those before the division by rho.
     shape_fit_, gamma_, kernel_, solver_
         As in SVC.
+
+    See Also
+    --------
+    SVC : Has the parameter C instead of nu, and allows all class sizes.
+    NuSVR : Regression with the parameter nu.
+    KernelLogisticRegression : Predicts probabilities.
+    sklearn.svm.NuSVC : The same model in LIBSVM.
+
+    References
+    ----------
+    Schölkopf, Smola, Williamson and Bartlett, "New support vector algorithms", Neural Computation
+    12, 2000.
+
+    Chang and Lin, "LIBSVM: a library for support vector machines", ACM Transactions on Intelligent
+    Systems and Technology 2, 2011.
 
     Examples
     --------

@@ -72,24 +72,26 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
     ----------
     shrinking : bool
         Whether to leave out points whose coefficients are expected to stay at their bounds, which
-        makes iterations faster.  All points are checked again at the end.
+        makes iterations faster. All points are checked again at the end, so the result has the same
+        accuracy.
     tol : float
         The solver stops when the optimality conditions are violated by at most this, in units of f.
+        The default is accurate enough for predictions; use 1e-5 to compare coefficients.
     cache_size : float or "auto"
         Size of the cache for rows of K in MB, within `max_memory`; "auto" means all of
         `max_memory`. A larger cache helps if the kernel is expensive to evaluate.  Cheap kernels
         are evaluated about as fast as the cache is read.
     max_iter : int
         Maximum number of solver steps for each pair of classes; -1 means a very high limit that
-        only prevents endless loops.  If the limit is reached, a warning gives advice on scaling.
+        only prevents endless loops. If the limit is reached, a warning gives advice on scaling.
     solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
-        "smo": exact, uses rows of K.  "primal": exact, uses the columns of X, for a linear kernel.
-        "nystroem": approximate, with f in the span of landmarks, for large numbers of points.
-        "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and a
-        dense X with more than 500 rows and fewer columns than rows.  In that case they start with
+        "smo": exact, uses rows of K. "primal": exact, uses the columns of X, for a linear kernel.
+        "nystroem": approximate, with f in the span of landmarks; use it for more than about 10^5
+        points. "auto" and "exact" are the same here. They use "smo", except for a linear kernel and
+        a dense X with more than 500 rows and fewer columns than rows. In that case they start with
         "smo" and switch to "primal" if "smo" takes longer than 1/7 of the time estimated for
         "primal", or, with up to 1600 points, longer than the whole of that time
-        (`SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a linear kernel, a
+        (`SMOThenInteriorPoint`). A solver object is a `BlockSMO` or, for a linear kernel, a
         `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
     """
 
