@@ -260,9 +260,8 @@ def herd(
         may be negative.  Choose "equal" if the summary must be a sample.
     refine : int, default=0
         The maximum number of L-BFGS steps.  They move all selected points jointly to reduce MMD^2.
-        The refined points are no longer points of X.  Requires vectors and a differentiable
-        kernel.  Increase the number until
-        `mmd` of the result hardly changes.
+        The refined points are no longer points of X.  Requires vectors and a differentiable kernel.
+        Increase the number until `mmd` of the result hardly changes.
     max_memory : int, str or None, default=None
         The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
         this computer.
@@ -365,8 +364,9 @@ def thin(
 ) -> Summary:
     """Summarise X by m = `n_points` of its points through kernel thinning.
 
-    Means over the selected points approximate means over X better than those over as many random
-    points.  Use the summary as a coreset, as prototypes, or to reduce the output of a sampler.
+    Means of smooth functions over the selected points approximate those over X better than means
+    over as many random points.  Use the summary as a coreset, as prototypes, or to reduce the
+    output of a sampler.
 
     Kernel thinning has two stages.  Split: a random subset of m 2^g points, for the largest
     possible g, is halved g times, which gives 2^g candidates of m points each; if there are more
@@ -383,8 +383,8 @@ def thin(
     X : points
         The sample of n points.
     n_points : int
-        The number m of points to select, without repetition; at most n.  The MMD to X decreases
-        with m, for about sqrt(n) points nearly as fast as 1 / m.
+        The number m of points to select, without repetition; at most n.  About sqrt(n) points have,
+        up to logarithmic factors, a distance to X of the size of the sampling error of X itself.
     kernel : Kernel, str, callable or None, default=None
         The kernel; None means the RBF with the median bandwidth.  See `mmd`.
     weights : {"equal", "optimal"}, default="equal"
