@@ -506,7 +506,7 @@ class RidgeCriterion(DenseObjective):
     criterion : {"loo", "gcv", "likelihood"}, default="loo"
         Leave-one-out error, generalised cross-validation, or marginal likelihood.  "loo" estimates
         the squared error of predictions directly.  "gcv" is less sensitive to single points with a
-        large influence.  "likelihood" has the smallest variance, but depends on the prior being
+        large influence.  "likelihood" is less noisy for few points, but assumes that the prior is
         adequate.
 
     See Also

@@ -543,7 +543,8 @@ class InducingBound(InducingPointObjective):
     Y : array of shape (n,) or (n, q)
         The targets, an array in memory; the prior mean is 0.
     noise : float or array of shape (n,), default=0
-        Variance added to the diagonal of K.  It is not part of theta.
+        Variance added to the diagonal of K.  It is not part of theta.  The total noise, including
+        `White` terms, must be positive.
     rank : int, optional
         The number m of landmarks; by default 500, or all points if there are fewer.  Short length
         scales and many input dimensions need more landmarks.  Increase it until the bound hardly
