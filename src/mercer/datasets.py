@@ -275,7 +275,6 @@ def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed 
     t : ndarray of shape (n_samples,)
         The parameter of each point, before noise.
 
-
     See Also
     --------
     ellipse : A closed curve, for the quadratic kernel.
@@ -325,7 +324,6 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
     angle : ndarray of shape (n_samples,)
         The parameter t of each point, before noise. It is the polar angle of
         (x_1, 2 x_2), not of (x_1, x_2).
-
 
     See Also
     --------
@@ -415,7 +413,6 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
         Labels of the graphs. If the file of graph labels is missing, the regression targets from
         the file NAME_graph_attributes.txt.
 
-
     See Also
     --------
     Graphs : Collections of graphs.
@@ -459,7 +456,6 @@ def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
         The sequences, in the order of the file.
     names : list of str
         The text after ``>``: identifier and description.
-
 
     See Also
     --------
@@ -515,7 +511,6 @@ def read_lines(path: str | PathLike[str]) -> list[str]:
     -------
     strings : list of str
         One string per line.
-
 
     See Also
     --------

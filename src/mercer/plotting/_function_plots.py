@@ -69,7 +69,6 @@ def embedding(
     components : pair of int, default=(0, 1)
         The components to plot, counted from 0.  (The axis labels count from 1.)
 
-
     See Also
     --------
     maps : Plot several embeddings side by side.
@@ -166,7 +165,6 @@ def maps(
     -------
     ndarray of matplotlib Axes
         The axes of each embedding.
-
 
     See Also
     --------
@@ -308,7 +306,6 @@ def eigenfunctions(
     -------
     ndarray of matplotlib Axes
         The axes of each component.
-
 
     See Also
     --------
@@ -491,7 +488,6 @@ def witness(
     n_grid : int, default=None
         The number of grid points per axis at which f is evaluated; None means 400 in one dimension
         and 100 in two.
-
 
     See Also
     --------

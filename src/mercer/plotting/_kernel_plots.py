@@ -50,7 +50,6 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     x : array-like of shape (m,) or (m, 1)
         The values of x at which the kernel is evaluated.
 
-
     See Also
     --------
     basis_functions : Plot the features of a kernel.
@@ -97,7 +96,6 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
         `Features`, whose basis is plotted.
     x : array-like of shape (n,) or (n, 1)
         The points at which the functions are evaluated.
-
 
     See Also
     --------
@@ -176,7 +174,6 @@ def gram_heatmap(
     max_size : int, default=1000
         The maximum number of rows and columns.  Of a larger matrix, only evenly spaced rows and
         columns (after sorting) are evaluated and plotted, and the title states this.
-
 
     See Also
     --------
@@ -292,7 +289,6 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
         The result of `kernel.validity()`.
     n_grid : int, default=100
         The number of grid points per axis at which f is evaluated.
-
 
     See Also
     --------

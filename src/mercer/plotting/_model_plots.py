@@ -149,7 +149,6 @@ def margin(
         The number of grid points per axis at which f is evaluated; None means 200 in two
         dimensions and 400 in one.
 
-
     See Also
     --------
     SVC : Support vector classification.
@@ -282,7 +281,6 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes of the eigenvalues; the axes of the variance are the last in `ax.figure.axes`.
 
-
     See Also
     --------
     KernelPCA : The model.
@@ -395,7 +393,6 @@ def cluster_numbers(
     -------
     matplotlib Axes
         The axes of the inertia; the axes of the silhouettes are the last in `ax.figure.axes`.
-
 
     See Also
     --------

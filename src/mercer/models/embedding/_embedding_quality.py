@@ -293,7 +293,6 @@ class EmbeddingQuality(QualityMeasures):
     n_neighbors : int or ndarray
         The number or numbers of neighbours K that were used for `points`.
 
-
     See Also
     --------
     embedding_quality : Compute these measures.

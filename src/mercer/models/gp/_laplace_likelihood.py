@@ -399,7 +399,6 @@ class ClassCovariance:
     factors : ndarray of shape (C, n, n)
         The transposes of the matrices J_c, which are defined in the module docstring.
 
-
     See Also
     --------
     LaplaceLikelihood : Compute the posterior of the class functions.

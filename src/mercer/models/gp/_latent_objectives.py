@@ -599,7 +599,6 @@ class RowBound:
     noise : float
         The noise variance s.
 
-
     See Also
     --------
     LatentBound : The bound for all training rows.

@@ -390,7 +390,6 @@ class KernelWeights:
     alignment, alignment_of_average : float or None
         The alignment of the weighted sum with the targets, and that of the sum with equal weights.
 
-
     See Also
     --------
     MultipleKernel.learn : Compute the weights.

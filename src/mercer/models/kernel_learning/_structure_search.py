@@ -98,7 +98,6 @@ class SearchLog:
     message : str
         The reason why the search ended.
 
-
     See Also
     --------
     search_kernels : Run a structure search.

@@ -106,7 +106,6 @@ class Summary:
     kernel : Kernel
         The kernel, with numbers for all parameters that depend on the data, such as "median".
 
-
     See Also
     --------
     herd : Select points greedily.
