@@ -175,8 +175,8 @@ def two_sample_test(
         differences, a larger one differences of location and scale.  Choose the kernel before
         looking at these samples; otherwise the p-value is too small.
     estimator : {"unbiased", "biased"}, default="unbiased"
-        The estimator of MMD^2; not used by "linear".  If m = n and k(x, x) is
-        constant, as for the RBF, both give the same p-value.
+        The estimator of MMD^2; not used by "linear".  If m = n and k(x, x) is constant, as for the
+        RBF, both give the same p-value.
     method : {"auto", "permutation", "lowrank", "linear"}, default="auto"
         See the table above.  Use "lowrank" for large samples, and "linear" for streams that are
         read once.
