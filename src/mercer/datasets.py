@@ -75,7 +75,8 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
     n_samples : int, default=90
         Number of points. The sizes of the clusters differ by at most one point.
     std : float, default=0.1
-        Standard deviation sigma >= 0 of each coordinate around its centre.
+        Standard deviation sigma >= 0 of each coordinate around its centre. The clusters overlap
+        clearly from about 0.25.
     random_state : int, Generator, RandomState or None, default=None
         Random seed or generator; None draws a new seed.
 
@@ -84,10 +85,15 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
     X, y : ndarray of shape (n_samples, 2) and (n_samples,)
         y is the cluster of each point: 0, 1 or 2.
 
+    See Also
+    --------
+    circles : Classes that no line separates.
+    KernelPCA : Kernel principal component analysis.
+
     References
     ----------
-    .. [1] B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel
-       eigenvalue problem", Neural Computation 10(5), 1299-1319, 1998.
+    .. [1] Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue
+       problem", Neural Computation 10, 1998.
 
     Examples
     --------
@@ -121,7 +127,8 @@ def circles(
     n_samples : int, default=400
         Number of points, half on each circle. If it is odd, the inner circle has one more point.
     factor : float, default=0.3
-        Radius of the inner circle, in [0, 1).
+        Radius of the inner circle, in [0, 1). Values close to 1 make the classes harder to
+        separate.
     noise : float, default=0.05
         Standard deviation of the Gaussian noise on each coordinate.
     random_state : int, Generator, RandomState or None, default=None
@@ -162,7 +169,8 @@ def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = Non
         x_i = (cos t_i, sin t_i) + sigma e_i              for y_i = 0,
         x_i = (1 - cos t_i, 1/2 - sin t_i) + sigma e_i    for y_i = 1,    0 <= t_i <= pi,
 
-    where sigma is `noise` and e_i ~ N(0, I).
+    where sigma is `noise` and e_i ~ N(0, I). The boundary between the classes is curved, so that a
+    linear classifier fails.
 
     Parameters
     ----------
@@ -201,7 +209,8 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
         x_i = (y_i cos y_i, h_i, y_i sin y_i) + sigma e_i,
         3 pi / 2 <= y_i < 9 pi / 2,    0 <= h_i < 21,
 
-    with y_i and h_i uniform and independent, sigma = `noise` and e_i ~ N(0, I).
+    with y_i and h_i uniform and independent, sigma = `noise` and e_i ~ N(0, I). Methods of manifold
+    learning are tested on whether they unroll the rectangle.
 
     Parameters
     ----------
@@ -220,6 +229,12 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
     See Also
     --------
     sklearn.datasets.make_swiss_roll : Used internally; the same integer seed gives the same points.
+    embedding_quality : Measure how well an embedding preserves neighbours.
+
+    References
+    ----------
+    Tenenbaum, de Silva and Langford, "A global geometric framework for nonlinear dimensionality
+    reduction", Science 290, 2000.
 
     Examples
     --------
@@ -259,6 +274,16 @@ def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed 
         The points, in the order of t.
     t : ndarray of shape (n_samples,)
         The parameter of each point, before noise.
+
+    See Also
+    --------
+    ellipse : A closed curve, for the quadratic kernel.
+    KernelPCA : Kernel principal component analysis.
+
+    References
+    ----------
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation 10, 1998 (polynomial kernel PCA).
 
     Examples
     --------
@@ -300,6 +325,15 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
         The parameter t of each point, before noise. It is the polar angle of
         (x_1, 2 x_2), not of (x_1, x_2).
 
+    See Also
+    --------
+    cubic_curve : An open curve, for the cubic kernel.
+    KernelPCA : Kernel principal component analysis.
+
+    References
+    ----------
+    Schölkopf and Smola, "Learning with Kernels", MIT Press, 2002, chapter 2 (quadratic features).
+
     Examples
     --------
     >>> import numpy as np
@@ -339,6 +373,11 @@ def noisy_sine(
     y : ndarray of shape (n_samples,)
         The noisy values.
 
+    See Also
+    --------
+    KernelRidge : Kernel ridge regression.
+    GaussianProcessRegressor : Regression with predictive variances.
+
     Examples
     --------
     >>> from mercer.datasets import noisy_sine
@@ -374,10 +413,15 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
         Labels of the graphs. If the file of graph labels is missing, the regression targets from
         the file NAME_graph_attributes.txt.
 
+    See Also
+    --------
+    Graphs : Collections of graphs.
+    mercer.kernels.WeisfeilerLehman : A kernel for graphs.
+
     References
     ----------
-    .. [1] C. Morris, N. M. Kriege, F. Bause, K. Kersting, P. Mutzel and M. Neumann, "TUDataset: a
-       collection of benchmark datasets for learning with graphs", 2020, www.graphlearning.io.
+    .. [1] Morris, Kriege, Bause, Kersting, Mutzel and Neumann, "TUDataset: a collection of
+       benchmark datasets for learning with graphs", 2020, www.graphlearning.io.
 
     Examples
     --------
@@ -412,6 +456,11 @@ def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
         The sequences, in the order of the file.
     names : list of str
         The text after ``>``: identifier and description.
+
+    See Also
+    --------
+    read_lines : Read one string per line.
+    mercer.kernels.Spectrum : A kernel for sequences.
 
     Examples
     --------
@@ -462,6 +511,11 @@ def read_lines(path: str | PathLike[str]) -> list[str]:
     -------
     strings : list of str
         One string per line.
+
+    See Also
+    --------
+    read_fasta : Read sequences with names.
+    mercer.kernels.BagOfWords : A kernel for texts.
 
     Examples
     --------

@@ -16,6 +16,15 @@ _MAX_CONTEXT = 60  # characters of the text shown on either side of a syntax err
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
     """A matrix that must be positive definite is not positive definite.
 
+    The usual causes are a kernel that is not positive semidefinite, duplicate points without noise,
+    and rounding errors.  A larger regularisation (alpha, noise or shift) helps against the last
+    two.
+
+    See Also
+    --------
+    validity : Check whether a kernel is positive semidefinite.
+    check_gram : Check a kernel matrix.
+
     Examples
     --------
     >>> from mercer import NotPositiveDefiniteError
@@ -32,6 +41,12 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 
 class KernelMismatchError(ValueError):
     """Two expansions were combined, but have different kernels and thus are in different RKHSs.
+
+    Create both with the same kernel, including its parameters.
+
+    See Also
+    --------
+    Expansion : Functions in an RKHS.
 
     Examples
     --------
@@ -64,6 +79,10 @@ class KernelSyntaxError(ValueError):
     position : int
         Index of the offending character in `text`.
 
+    See Also
+    --------
+    parse_kernel : Parse a kernel expression.
+
     Examples
     --------
     >>> from mercer import KernelSyntaxError, parse_kernel
@@ -93,6 +112,13 @@ class KernelSyntaxError(ValueError):
 class NotDifferentiableError(TypeError):
     """A derivative was requested of a kernel that is not differentiable.
 
+    Gradients and pre-images by gradient descent need points that are vectors, and a kernel that
+    implements `input_gradient`.
+
+    See Also
+    --------
+    Expansion.gradient : The gradients of an expansion.
+
     Examples
     --------
     >>> from mercer import Expansion, NotDifferentiableError
@@ -108,6 +134,14 @@ class NotDifferentiableError(TypeError):
 
 class MemoryBudgetError(MemoryError):
     """A computation would exceed the memory budget; raised before memory is allocated.
+
+    Increase `max_memory`, or choose a solver or an approximation that needs less memory; the
+    message names the memory that is needed.
+
+    See Also
+    --------
+    mercer.gram.gram : Kernel matrices that are computed in tiles.
+    Nystroem : Low-rank approximation.
 
     Examples
     --------
@@ -126,6 +160,10 @@ class MemoryBudgetError(MemoryError):
 class ModelFileError(ValueError):
     """A file does not contain a readable model; the message describes the problem and its location.
 
+    See Also
+    --------
+    load : Load a model.
+
     Examples
     --------
     >>> import tempfile
@@ -142,6 +180,13 @@ class ModelFileError(ValueError):
 class NotMercerWarning(UserWarning):
     """The kernel of a model is known not to be positive semidefinite (not a Mercer kernel).
 
+    The model is fitted nevertheless, but its optimisation problem may not be convex, and distances
+    in feature space may be imaginary.  Choose another kernel, unless the similarity is given.
+
+    See Also
+    --------
+    validity : Find a proof or a counterexample.
+
     Examples
     --------
     >>> import warnings
@@ -156,6 +201,13 @@ class NotMercerWarning(UserWarning):
 
 class DensifyWarning(UserWarning):
     """A Gram matrix that is computed in tiles had to be converted to a full matrix.
+
+    The computation needs memory for n x n numbers.  Use an iterative or approximate solver to avoid
+    this.
+
+    See Also
+    --------
+    mercer.gram.gram : Kernel matrices that are computed in tiles.
 
     Examples
     --------

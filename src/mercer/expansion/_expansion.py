@@ -118,18 +118,37 @@ class Expansion:
 
         f_c(.) = sum_i coefficients[i, c] k(points[i], .),      c = 1, ..., m
 
+    By the representer theorem, the solutions of most kernel methods have this form.  Fitted
+    estimators store their functions as expansions, which can be evaluated, compared, compressed and
+    mapped back to the input space.
+
     Expansions are immutable.  Calling an expansion evaluates its functions; addition, scaling and
-    indexing return new expansions.
+    indexing return new expansions, and ``len`` returns the number of functions m.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel k.  Operations on two expansions require equal kernels.
     points : points
-        The n points x_i.
+        The n points x_i: an array or sparse matrix of shape (n, d), or a list of n objects
+        (strings, sets, graphs) on which the kernel is defined.
     coefficients : array of shape (n, m) or (n,)
-        The coefficients, with one column per function.
+        The coefficients, with one row per point and one column per function.  They are copied.
     reduction : Reduction, optional
         The approximation error; set if the expansion was returned by `compress`.
+
+    See Also
+    --------
+    Primal : The same functions as weights of finitely many features.
+    Reduction : Approximation errors of a compressed expansion.
+    mmd : Distance between the mean embeddings of two samples.
+
+    References
+    ----------
+    Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950.
+
+    Schölkopf, Herbrich and Smola, "A generalized representer theorem", COLT 2001.
 
     Examples
     --------
@@ -137,10 +156,14 @@ class Expansion:
     >>> from mercer import Expansion
     >>> from mercer.kernels import Linear
     >>> f = Expansion(Linear(), np.array([[1.0], [2.0]]), np.array([1.0, 1.0]))
+    >>> f
+    <Expansion: 1 function on 2 points, Linear()>
     >>> f([[10.0]])
     array([[30.]])
     >>> f.norm()
     array([3.])
+    >>> (2 * f - f / 2)([[10.0]])
+    array([[45.]])
     """
 
     kernel: Kernel
@@ -166,14 +189,78 @@ class Expansion:
 
     @classmethod
     def sections(cls, kernel: Kernel, X: Points) -> Expansion:
-        """Return the functions k(x_i, .), one for each point of X."""
+        """Return the kernel functions k(x_i, .), one for each point of X.
+
+        These are the images phi(x_i) of the points in the RKHS.  Use them to express other
+        functions, or to compute distances between points in feature space.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel k.
+        X : points
+            The n points.
+
+        Returns
+        -------
+        Expansion
+            n functions on n points, with the identity matrix of shape (n, n) as coefficients.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Linear
+        >>> f = Expansion.sections(Linear(), np.array([[1.0], [2.0]]))
+        >>> f.inner(f)  # the kernel matrix
+        array([[1., 2.],
+               [2., 4.]])
+        """
         return cls(kernel, X, np.eye(length(X)))
 
     @classmethod
     def mean(cls, kernel: Kernel, X: Points, weights: ArrayLike | None = None) -> Expansion:
-        """Return the mean embedding sum_i w_i k(x_i, .), with w_i = 1/n by default.
+        """Return the mean embedding sum_i w_i k(x_i, .) of a sample, with w_i = 1/n by default.
 
-        Weights are not normalised; they need not sum to 1.
+        The mean embedding represents the distribution of the sample in the RKHS; with a
+        characteristic kernel such as the RBF kernel, it determines the distribution.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel k.
+        X : points
+            The n points of the sample; at least one.
+        weights : array of shape (n,), optional
+            The weights w_i; None means 1/n for all points.  Weights are not normalised and need not
+            sum to 1.
+
+        Returns
+        -------
+        Expansion
+            One function on n points.
+
+        Raises
+        ------
+        ValueError
+            If X is empty, or if there is not one weight per point.
+
+        See Also
+        --------
+        mmd : Squared distance between two mean embeddings.
+
+        References
+        ----------
+        Smola, Gretton, Song and Schölkopf, "A Hilbert space embedding for distributions", ALT 2007.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Linear
+        >>> mean = Expansion.mean(Linear(), np.array([[1.0], [3.0]]))
+        >>> mean([[1.0]])  # for the linear kernel, the mean embedding is x -> <mean, x>
+        array([[2.]])
         """
         n = length(X)
         if n == 0:
@@ -188,7 +275,17 @@ class Expansion:
         return self.coefficients.shape[1]
 
     def __getitem__(self, columns: ColumnIndex) -> Expansion:
-        """Return an expansion of the selected functions, on the same points."""
+        """Return an expansion of the selected functions, on the same points.
+
+        Parameters
+        ----------
+        columns : int, slice, list of int or ndarray
+            Indices of functions, or a boolean mask.  An integer selects one function.
+
+        Returns
+        -------
+        Expansion
+        """
         return Expansion(self.kernel, self.points, select_columns(self.coefficients, columns))
 
     def __iter__(self) -> Iterator[Expansion]:
@@ -197,9 +294,21 @@ class Expansion:
     # ------------------------------------------------------------------ values
 
     def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
-        """Return the values f_c(x_i) at the points X, shape (n, m).
+        """Return the values f_c(x_i) at the points X.
 
         k(X, points) is computed in tiles and, unless it is small, never stored as a whole.
+
+        Parameters
+        ----------
+        X : points
+            The points at which the functions are evaluated.
+        n_threads : int, optional
+            Number of threads; None uses all available cores.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            One row per point of X and one column per function.
         """
         kernel, points = self.kernel, self.points
         is_small = length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS
@@ -208,7 +317,33 @@ class Expansion:
         return np.asarray(gram(kernel, X, points, n_threads=n_threads) @ self.coefficients)
 
     def gradient(self, X: Points) -> np.ndarray:
-        """Return the gradient of each function at each point of X, shape (n, m, d)."""
+        """Return the gradient of each function with respect to the input, at each point of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points at which gradients are computed.  They must be dense vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, m, d)
+            Entry [i, c] is the gradient of f_c at x_i.
+
+        Raises
+        ------
+        NotDifferentiableError
+            If the kernel does not implement `input_gradient`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Polynomial
+        >>> square = Polynomial(2, coef0=0.0)
+        >>> f = Expansion(square, np.array([[1.0]]), np.array([1.0]))  # f(x) = x^2
+        >>> f.gradient(np.array([[3.0]]))
+        array([[[6.]]])
+        """
         if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
         gradients = []
@@ -222,12 +357,63 @@ class Expansion:
     # ------------------------------------------------------------------ geometry
 
     def inner(self, other: Expansion) -> np.ndarray:
-        """Return all inner products <f_c, g_e> with the functions g_e of `other`, shape (m, m')."""
+        """Return all inner products <f_c, g_e> with the functions g_e of another expansion.
+
+            <f_c, g_e> = sum_ij a_ic b_je k(x_i, z_j)
+
+        Parameters
+        ----------
+        other : Expansion
+            An expansion with the same kernel; its points may differ.
+
+        Returns
+        -------
+        ndarray of shape (m, m')
+            Entry [c, e] is <f_c, g_e>; m' is the number of functions of `other`.
+
+        Raises
+        ------
+        KernelMismatchError
+            If the two expansions have different kernels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Linear
+        >>> f = Expansion(Linear(), np.array([[1.0], [2.0]]), np.array([1.0, 1.0]))  # 3 x
+        >>> g = Expansion(Linear(), np.array([[5.0]]), np.array([1.0]))  # 5 x
+        >>> f.inner(g)
+        array([[15.]])
+        """
         self._require_same_kernel(other)
         return np.asarray(self.coefficients.T @ (self._gram_with(other) @ other.coefficients))
 
     def norm(self) -> np.ndarray:
-        """Return the RKHS norms |f_c| of all functions, shape (m,)."""
+        """Return the RKHS norms |f_c| of all functions.
+
+            |f_c|^2 = sum_ij a_ic a_jc k(x_i, x_j)
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The norms.
+
+        Raises
+        ------
+        ValueError
+            If a squared norm is negative beyond rounding, because the kernel is not positive
+            semidefinite on the points.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import RBF
+        >>> X = np.array([[0.0], [3.0]])
+        >>> Expansion(RBF(), X, np.eye(2)).norm()
+        array([1., 1.])
+        """
         a = self.coefficients
         K = self._gram_with(self)
         Ka, K_abs_a = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
@@ -247,11 +433,40 @@ class Expansion:
         return np.sqrt(np.maximum(squared, 0.0))
 
     def distance(self, other: Expansion) -> np.ndarray:
-        """Return the distances |f_c - g_c| in the RKHS, shape (m,).
+        """Return the distances |f_c - g_c| in the RKHS between functions of two expansions.
 
         If the coefficients of f_c - g_c sum to 0, as they do for two means, the points are centred
         in linear parts of the kernel.  This does not change the distance, but reduces rounding
         errors.
+
+        Parameters
+        ----------
+        other : Expansion
+            An expansion with the same kernel and the same number m of functions; its points may
+            differ.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Entry c is the distance between f_c and g_c.  For two mean embeddings, it is the
+            (biased) maximum mean discrepancy of the samples.
+
+        Raises
+        ------
+        KernelMismatchError
+            If the two expansions have different kernels.
+        ValueError
+            If they have different numbers of functions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Linear
+        >>> P = Expansion.mean(Linear(), np.array([[0.0], [2.0]]))
+        >>> Q = Expansion.mean(Linear(), np.array([[4.0]]))
+        >>> P.distance(Q)  # the linear kernel compares only the means, 1 and 4
+        array([3.])
         """
         difference = self - other
         a, kernel = difference.coefficients, difference.kernel
@@ -280,9 +495,11 @@ class Expansion:
 
             min_{Z, B}  sum_c |f_c - g_c|^2,     g_c = sum_j b_jc k(z_j, .)
 
-        All functions share the new points Z.  For given Z, the best coefficients are
-        B = k(Z, Z)^-1 k(Z, X) A with the present points X and coefficients A.  The `reduction`
-        attribute of the result holds the exact errors |f_c - g_c| and bounds on |f_c(x) - g_c(x)|.
+        A compressed expansion is evaluated faster and needs less memory, in proportion to its
+        number of points.  All functions share the new points Z.  For given Z, the best coefficients
+        are B = k(Z, Z)^-1 k(Z, X) A with the present points X and coefficients A.  The `reduction`
+        attribute of the result holds upper bounds on the errors |f_c - g_c| and on |f_c(x) -
+        g_c(x)|.
 
         =========== ================================================== =========================
         method      new points                                         requires
@@ -300,27 +517,50 @@ class Expansion:
         ----------
         n_points : int, optional
             Maximum number of new points; it must be smaller than the present number of points.  The
-            result has fewer points if more would not reduce the error.
+            result has fewer points if more would not reduce the error.  Use it if the memory or the
+            time of predictions is limited.
         max_error : float, optional
             Alternative to `n_points`: the largest allowed error |f_c - g_c| in the RKHS norm, for
-            example ``0.01 * f.norm().max()`` for one percent.
+            example ``0.01 * f.norm().max()`` for one percent.  Exactly one of `n_points` and
+            `max_error` must be passed.
         method : {"auto", "select", "kmeans", "construct"}, default="auto"
+            How the new points are found; see the table.  "construct" has the smallest error for a
+            given number of points, and takes longest.  Use "select" if the new points must be
+            original points, for example because they are strings or graphs.
         max_iter : int, default=100
             Maximum number of L-BFGS steps.  More steps reduce the error further, but slowly.
-        random_state : int, Generator, RandomState or None
+        random_state : int, Generator, RandomState or None, default=None
             Seed of k-means.  None means 0, so that results are reproducible.
-        max_memory : int, str or None
+        max_memory : int, str or None, default=None
             Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
             this computer.
 
         Returns
         -------
         Expansion
+            The m approximations g_c on at most `n_points` points.
+
+        Raises
+        ------
+        ValueError
+            If `max_error` cannot be reached, or if a method needs points that are dense vectors.
+
+        See Also
+        --------
+        compress : Compress a fitted estimator.
+        Reduction : The approximation errors.
 
         Notes
         -----
         New points are float64 even if the old ones are float32, because terms with coefficients of
         both signs nearly cancel.  The noise of a `White` kernel does not apply to new points.
+
+        References
+        ----------
+        Burges, "Simplified support vector decision rules", ICML 1996.
+
+        Schölkopf, Mika, Burges, Knirsch, Müller, Rätsch and Smola, "Input space versus feature
+        space in kernel-based methods", IEEE Transactions on Neural Networks 10, 1999.
 
         Examples
         --------
@@ -346,24 +586,42 @@ class Expansion:
     def to_primal(self, *, max_memory: MemoryLimit = None) -> Primal:
         """Return the same functions in primal form, f_c(.) = <w_c, phi(.)>.
 
-        The conversion w_c = sum_i a_ic phi(x_i) is exact.  It needs a kernel with finitely many
-        features (see `mercer.kernels.finite_features`), and memory for one weight per feature and
-        function.  For strings, texts and graphs, only features that occur in the points are used.
+        The primal form is faster and smaller if there are fewer features than points;
+        `primal_or_dual` compares the two.  The conversion w_c = sum_i a_ic phi(x_i) is exact.  It
+        needs a kernel with finitely many features (see `mercer.kernels.finite_features`), and
+        memory for one weight per feature and function.  For strings, texts and graphs, only
+        features that occur in the points are used.
 
         Parameters
         ----------
-        max_memory : int, str or None
+        max_memory : int, str or None, default=None
             Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
             this computer.
 
         Returns
         -------
         Primal
+            m functions, with weights of shape (M, m) for M features.
 
         Raises
         ------
         TypeError
             If the kernel has infinitely many features.
+
+        See Also
+        --------
+        Primal.to_dual : The inverse conversion.
+        primal_or_dual : Compare the costs of both forms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import Linear
+        >>> f = Expansion(Linear(), np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([1.0, 1.0]))
+        >>> f.to_primal().weights
+        array([[3.],
+               [1.]])
         """
         W, frame = to_weights(self.kernel, self.points, self.coefficients, max_memory)
         return Primal(self.kernel, W, frame)
@@ -387,9 +645,11 @@ class Expansion:
 
             min_z  |phi(z) - f_c|^2  =  k(z, z) - 2 f_c(z) + |f_c|^2
 
-        Exact pre-images rarely exist; the result contains the residuals |phi(z_c) - f_c|^2.  Good
-        pre-images exist mainly if the coefficients of f_c sum to about 1, for example for means and
-        for reconstructions by kernel PCA.
+        Pre-images show functions of the RKHS in the input space: a mean of points, a cluster
+        centre, or the denoised point that belongs to a projection by kernel PCA.  Exact pre-images
+        rarely exist; the result contains the residuals |phi(z_c) - f_c|^2.  Good pre-images exist
+        mainly if the coefficients of f_c sum to about 1, for example for means and for
+        reconstructions by kernel PCA.
 
         ============= ================================================== ========================
         method        algorithm                                          kernels
@@ -398,14 +658,18 @@ class Expansion:
         "convex"      a convex combination of `n_neighbors` candidates   on vectors
         "distance"    z is computed from its distances to                radial, polynomial
                       `n_neighbors` candidates, which follow from f_c
+                      (Kwok and Tsang)
         "fixed_point" iterates z = weighted mean of the points           radial, dot product
+                      (Mika et al.)
         "regularized" the same, with a penalty towards the start         radial, dot product
+                      (Abrahamsen and Hansen)
         "gradient"    L-BFGS from `start`, by default from the better    with `input_gradient`
                       of "nearest" and "distance"
         "conformal"   map to the input space that preserves inner        on vectors; n^2 memory
-                      products (Honeine & Richard 2011)
+                      products (Honeine and Richard)
         "learned"     ridge regression from feature space to points;     on vectors; n^2 memory
                       kernel and ridge minimise leave-one-out errors
+                      (Bakır, Weston and Schölkopf)
         "search"      local search with `neighbours`, which starts       any
                       from the result of "nearest"
         "auto"        a closed form if there is one; else all of the
@@ -416,8 +680,14 @@ class Expansion:
         Parameters
         ----------
         method : str, default="auto"
+            One of the methods in the table.  "auto" finds the smallest residual, but is the
+            slowest.  For many functions choose "fixed_point" or "distance", which are fast for RBF
+            kernels.  "nearest" returns one of the candidates, so that the result is always a valid
+            object.
         start : array of shape (m, d), optional
             Initial points of "fixed_point", "regularized" and "gradient", one row per function.
+            For denoising, use the noisy points.  None starts from the better of "nearest" and
+            "distance".
         candidates : points, optional
             Points among which nearest neighbours are searched; by default those of the expansion.
         neighbours : function, optional
@@ -425,21 +695,50 @@ class Expansion:
             by one small change.  The default for graphs adds or removes an edge, or changes a
             label.
         n_neighbors : int, default=10
-            Number of neighbours that "convex" and "distance" use.
+            Number of neighbours that "convex" and "distance" use.  Larger values average over more
+            points and smooth the result; d + 1 neighbours or more can determine all d coordinates.
         regularization : float, default=0.01
             Weight of the start in the weighted mean of "regularized".  For comparison, a point at
-            distance 0 has the weight of its coefficient.
+            distance 0 has the weight of its coefficient.  Increase it if the iteration converges to
+            points far from the start.
         tol : float, default=1e-6
             Iterations stop when steps are shorter than this times the spread of the points.
         max_iter : int, default=500
-            Maximum number of iterations.
-        max_memory : int, str or None
-            Memory budget for the n x n linear systems of "conformal" and "learned".
+            Maximum number of iterations.  Increase it after a ConvergenceWarning.
+        max_memory : int, str or None, default=None
+            Memory budget for the n x n linear systems of "conformal" and "learned", in bytes or as
+            a string such as "2 GiB"; None means half of the memory of this computer.
 
         Returns
         -------
         PreImages
-            The `points`, their `residuals`, the `methods` that found them, and a `report`.
+            The `points`, of shape (m, d) for vectors, their `residuals` of shape (m,), the
+            `methods` that found them, and a `report`.
+
+        Raises
+        ------
+        TypeError
+            If the method does not apply to the kernel or to the points.
+
+        See Also
+        --------
+        KernelPCA : Denoising by projection, with pre-images in `inverse_transform`.
+
+        References
+        ----------
+        Mika, Schölkopf, Smola, Müller, Scholz and Rätsch, "Kernel PCA and de-noising in feature
+        spaces", NIPS 1998.
+
+        Kwok and Tsang, "The pre-image problem in kernel methods", IEEE Transactions on Neural
+        Networks 15, 2004.
+
+        Bakır, Weston and Schölkopf, "Learning to find pre-images", NIPS 2003.
+
+        Abrahamsen and Hansen, "Input space regularization stabilizes pre-images for kernel PCA
+        de-noising", IEEE Workshop on Machine Learning for Signal Processing, 2009.
+
+        Honeine and Richard, "Preimage problem in kernel-based machine learning", IEEE Signal
+        Processing Magazine 28, 2011.
 
         Examples
         --------
@@ -452,6 +751,8 @@ class Expansion:
         >>> centre = Expansion.mean(RBF(2.0), X).preimage()
         >>> centre.points.round(2)
         array([[0.33, 0.33]])
+        >>> centre.residuals.round(2)
+        array([0.15])
         """
         options = PreImageOptions(
             start, candidates, neighbours, n_neighbors, regularization, tol, max_iter, max_memory

@@ -53,6 +53,9 @@ _FEATURE_BLOCK_BYTES = 2**25  # features phi(X) are computed in blocks of about 
 class Primal:
     """Functions f_c(.) = <w_c, phi(.)> of a kernel with finitely many features phi.
 
+    The primal form stores one weight per feature and function, whatever the number of training
+    points.  It is the cheaper form of a model that was trained on many points with few features.
+
     Objects are immutable.  `Expansion.to_primal` converts an expansion; to convert a linear model,
     pass its weights.
 
@@ -61,10 +64,21 @@ class Primal:
     kernel : Kernel
         The kernel phi(x) . phi(z).  For a user-defined feature map use ``Features(map)``.
     weights : array of shape (M, m) or (M,)
-        The weights, with one row per feature and one column per function.
+        The weights, with one row per feature and one column per function.  They are copied.
     frame : object, optional
         Description of the features, as returned by `mercer.kernels.finite_features`.  It is needed
         if the features depend on the points, as for strings and graphs.
+
+    See Also
+    --------
+    Expansion : The dual form, with one coefficient per point.
+    primal_or_dual : Compare the costs of both forms.
+    mercer.kernels.finite_features : Compute the features phi(X).
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel Methods for Pattern Analysis", Cambridge University Press,
+    2004, chapter 2.
 
     Examples
     --------
@@ -100,13 +114,33 @@ class Primal:
         return self.weights.shape[1]
 
     def __getitem__(self, columns: ColumnIndex) -> Primal:
-        """Return the selected functions."""
+        """Return the selected functions.
+
+        Parameters
+        ----------
+        columns : int, slice, list of int or ndarray
+            Indices of functions, or a boolean mask.  An integer selects one function.
+
+        Returns
+        -------
+        Primal
+        """
         return Primal(self.kernel, select_columns(self.weights, columns), self.frame)
 
     def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
-        """Return the values f_c(x_i) at the points X, shape (n, m), computed in blocks of points.
+        """Return the values f_c(x_i) at the points X, computed in blocks of points.
 
-        `n_threads` is ignored; it is accepted for compatibility with `Expansion`.
+        Parameters
+        ----------
+        X : points
+            The points at which the functions are evaluated.
+        n_threads : int, optional
+            Ignored; accepted for compatibility with `Expansion`.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            One row per point of X and one column per function.
         """
         out = np.empty((length(X), len(self)))
         for rows, phi in _feature_blocks(self.kernel, X, self.frame, len(self.weights)):
@@ -115,7 +149,30 @@ class Primal:
         return out
 
     def inner(self, other: Primal) -> np.ndarray:
-        """Return all inner products <f_c, g_e> with the functions g_e of `other`, shape (m, m')."""
+        """Return all inner products <f_c, g_e> with other functions of the same features.
+
+        Parameters
+        ----------
+        other : Primal
+            Functions with the same kernel and the same features.
+
+        Returns
+        -------
+        ndarray of shape (m, m')
+            The inner products of the weights; m' is the number of functions of `other`.
+
+        Raises
+        ------
+        KernelMismatchError
+            If the kernels or the features differ.
+
+        Examples
+        --------
+        >>> from mercer import Primal
+        >>> from mercer.kernels import Linear
+        >>> Primal(Linear(), [1.0, 2.0]).inner(Primal(Linear(), [3.0, 1.0]))
+        array([[5.]])
+        """
         if self.kernel != other.kernel or not _frames_equal(self.frame, other.frame):
             raise KernelMismatchError(
                 f"the two belong to different feature spaces: one has {len(self.weights)} "
@@ -125,9 +182,21 @@ class Primal:
         return self.weights.T @ other.weights
 
     def norm(self) -> np.ndarray:
-        """Return the norms |w_c| of the weights, shape (m,).
+        """Return the norms |w_c| of the weights.
 
         They are the norms in the RKHS if w_c is in the span of the feature vectors phi(x).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The norms.
+
+        Examples
+        --------
+        >>> from mercer import Primal
+        >>> from mercer.kernels import Linear
+        >>> Primal(Linear(), [3.0, 4.0]).norm()
+        array([5.])
         """
         return np.linalg.norm(self.weights, axis=0)
 
@@ -142,16 +211,37 @@ class Primal:
         Parameters
         ----------
         X : points
+            The n points of the expansion, usually the training points.
         tol : float, default=1e-6
             Largest allowed relative residual |w - Phi^T a| / |w|; a larger one raises ValueError.
             With ``tol=1`` there is no error, and the result is the projection of f on the span.
-        max_memory : int, str or None
+        max_memory : int, str or None, default=None
             Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
             this computer.
 
         Returns
         -------
         Expansion
+            m functions on the n points X, with coefficients of shape (n, m).
+
+        Raises
+        ------
+        ValueError
+            If w is not in the span of the features of X, up to `tol`.
+
+        See Also
+        --------
+        Expansion.to_primal : The inverse conversion.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Primal
+        >>> from mercer.kernels import Linear
+        >>> f = Primal(Linear(), [3.0, 1.0])
+        >>> f.to_dual(np.eye(2)).coefficients
+        array([[3.],
+               [1.]])
         """
         from ._expansion import Expansion  # imported here to avoid a circular import
 
@@ -323,24 +413,42 @@ def primal_or_dual(
 ) -> PrimalDualSizes:
     """Compare the costs of the primal and the dual form of a model on the points X.
 
-    No model is fitted; only the features of the kernel are counted.  For strings and graphs, this
-    requires the features of all points.
+    Use it before training, to decide between a kernel method (dual) and a linear method on explicit
+    features (primal), or before `to_primal`.  No model is fitted; only the features of the kernel
+    are counted.  For strings and graphs, this requires the features of all points.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel with finitely many features; other kernels have only a dual form.
     X : points
-        The training points.
+        The n training points.
     n_functions : int, default=1
         Number of functions of the model, such as targets or classes.
-    max_memory : int, str or None
+    max_memory : int, str or None, default=None
         Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of this
         computer.
 
     Returns
     -------
     PrimalDualSizes
+        The costs `stored`, `prediction` and `training`.  Each has the fields `dual` and `primal`,
+        and `crossover`, the number of points from which the primal form is cheaper.
+
+    Raises
+    ------
+    TypeError
+        If the kernel has infinitely many features.
+
+    See Also
+    --------
+    to_primal : Convert a fitted estimator to the primal form.
+    Expansion.to_primal : Convert an expansion.
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel Methods for Pattern Analysis", Cambridge University Press,
+    2004, chapter 2.
 
     Examples
     --------

@@ -40,6 +40,16 @@ def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = Non
     notes : dict of str, default=None
         Strings to store with the model, by name; `read_notes` returns them.
 
+    Raises
+    ------
+    TypeError
+        If the model contains a function or another object that a file cannot contain.
+
+    See Also
+    --------
+    load : Load the model.
+    compress : Reduce the size of a model before it is saved.
+
     Examples
     --------
     >>> import os, tempfile
@@ -102,6 +112,10 @@ def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) ->
         raised for a model of `mercer fit` that was fitted to standardised, one-hot encoded or
         imputed columns, because its predictions for raw columns would be wrong.  Use
         `mercer.app.tables.load_trained`, which loads the model together with this preprocessing.
+
+    See Also
+    --------
+    save : Save a model.
 
     Examples
     --------

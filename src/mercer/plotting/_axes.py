@@ -49,11 +49,13 @@ def plot(function: F) -> F:
         return function(*args, **options)
 
     body, title, examples = inspect.cleandoc(function.__doc__ or "").partition("Examples\n--------")
+    body, see_also, others = body.partition("See Also\n--------")
     parameters, _, returns = body.partition("Returns\n-------\n")
     if "ax" in inspect.signature(function).parameters:
         parameters = f"{parameters.rstrip()}\n{_AX}"
     returns = (returns or _RETURNS).rstrip()
-    draw.__doc__ = f"{parameters.rstrip()}\n\nReturns\n-------\n{returns}\n\n{title}{examples}\n"
+    last = f"{see_also}{others}{title}{examples}\n"
+    draw.__doc__ = f"{parameters.rstrip()}\n\nReturns\n-------\n{returns}\n\n{last}"
     return cast(F, entry_point(draw))
 
 

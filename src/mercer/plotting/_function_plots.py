@@ -69,6 +69,11 @@ def embedding(
     components : pair of int, default=(0, 1)
         The components to plot, counted from 0.  (The axis labels count from 1.)
 
+    See Also
+    --------
+    maps : Plot several embeddings side by side.
+    embedding_quality : Measure how well an embedding preserves neighbours.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -161,6 +166,11 @@ def maps(
     ndarray of matplotlib Axes
         The axes of each embedding.
 
+    See Also
+    --------
+    compare : Embed points with several models.
+    embedding : Plot the scores of one model.
+
     Examples
     --------
     >>> import numpy as np
@@ -238,9 +248,15 @@ def contours(
     X : array-like of shape (n, 2)
         The points to draw, which also determine the plotted region.
     n_grid : int, default=100
-        The number of grid points per axis; f is evaluated at n_grid^2 points.
+        The number of grid points per axis; f is evaluated at n_grid^2 points.  Increase it if the
+        lines are not smooth.
     n_levels : int, default=8
         The number of contour lines on each side of 0.
+
+    See Also
+    --------
+    eigenfunctions : Contours of all components of a kernel PCA.
+    margin : Decision function of an SVM.
 
     Examples
     --------
@@ -291,6 +307,11 @@ def eigenfunctions(
     ndarray of matplotlib Axes
         The axes of each component.
 
+    See Also
+    --------
+    spectrum : Plot the eigenvalues.
+    embedding : Plot the points in the plane of two components.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -329,6 +350,8 @@ def preimage_path(
 ) -> Axes:
     """Plot the iterations z of a pre-image algorithm over the contours of |phi(z) - f|.
 
+    Use it to see whether the result depends on the start, and how fast a method converges.
+
     Parameters
     ----------
     expansion : Expansion of one function
@@ -341,6 +364,10 @@ def preimage_path(
         The maximum number of iterations of each path.
     n_grid : int, default=100
         The number of grid points per axis; the residual is evaluated at n_grid^2 points.
+
+    See Also
+    --------
+    Expansion.preimage : Compute pre-images.
 
     Examples
     --------
@@ -461,6 +488,10 @@ def witness(
     n_grid : int, default=None
         The number of grid points per axis at which f is evaluated; None means 400 in one dimension
         and 100 in two.
+
+    See Also
+    --------
+    two_sample_test : Test whether the difference is significant.
 
     Examples
     --------

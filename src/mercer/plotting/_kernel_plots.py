@@ -50,6 +50,11 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     x : array-like of shape (m,) or (m, 1)
         The values of x at which the kernel is evaluated.
 
+    See Also
+    --------
+    basis_functions : Plot the features of a kernel.
+    gram_heatmap : Plot the kernel matrix of a sample.
+
     Examples
     --------
     >>> import numpy as np
@@ -91,6 +96,11 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
         `Features`, whose basis is plotted.
     x : array-like of shape (n,) or (n, 1)
         The points at which the functions are evaluated.
+
+    See Also
+    --------
+    kernel_sections : Plot the kernel that a basis defines.
+    mercer.kernels.Features : The kernel of a basis.
 
     Examples
     --------
@@ -164,6 +174,11 @@ def gram_heatmap(
     max_size : int, default=1000
         The maximum number of rows and columns.  Of a larger matrix, only evenly spaced rows and
         columns (after sorting) are evaluated and plotted, and the title states this.
+
+    See Also
+    --------
+    mercer.gram.gram : Compute kernel matrices.
+    alignment : Measure the agreement of a kernel with class labels.
 
     Examples
     --------
@@ -274,6 +289,11 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
         The result of `kernel.validity()`.
     n_grid : int, default=100
         The number of grid points per axis at which f is evaluated.
+
+    See Also
+    --------
+    mercer.validity : Check whether a function is a kernel.
+    check_gram : Check a kernel matrix.
 
     Examples
     --------

@@ -54,11 +54,15 @@ def credible_band(
         GaussianProcessRegressor or KernelRidge.
     x : array-like of shape (n,) or (n, 1)
         The points at which the model is evaluated, in ascending order.
-    X, y : array-like, default=None
+    X, y : array-like of shape (m, 1) and (m,), default=None
         Observations, which are drawn as points.
     width : float, default=2.0
         The number of standard deviations on each side of the mean.  With 2, the band contains f(x)
-        with a probability of about 95 % if the model is correct.
+        with a probability of about 95 % if the model is correct; with 1, about 68 %.
+
+    See Also
+    --------
+    GaussianProcessRegressor : Regression with predictive variances.
 
     Examples
     --------
@@ -144,6 +148,11 @@ def margin(
     n_grid : int, default=None
         The number of grid points per axis at which f is evaluated; None means 200 in two
         dimensions and 400 in one.
+
+    See Also
+    --------
+    SVC : Support vector classification.
+    contours : Contour lines of any function.
 
     Examples
     --------
@@ -272,6 +281,11 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes of the eigenvalues; the axes of the variance are the last in `ax.figure.axes`.
 
+    See Also
+    --------
+    KernelPCA : The model.
+    eigenfunctions : Plot the components as functions.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -379,6 +393,11 @@ def cluster_numbers(
     -------
     matplotlib Axes
         The axes of the inertia; the axes of the silhouettes are the last in `ax.figure.axes`.
+
+    See Also
+    --------
+    KernelKMeans : The model.
+    mercer.solvers.silhouette : Compute silhouettes.
 
     Examples
     --------

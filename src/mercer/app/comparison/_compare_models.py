@@ -233,6 +233,8 @@ def compare(
 ) -> Comparison:
     """Embed points with several models, and measure the quality of each embedding.
 
+    Use it to choose a method of dimension reduction for given data.
+
     The models are fitted to X without y.  If y contains labels, the comparison also counts how
     often the nearest neighbour in an embedding has a different label.  If a model fails, a warning
     is issued, the result contains the reason, and the other models are compared without it.
@@ -244,34 +246,41 @@ def compare(
         missing value.  Of the named models, only "PPCA" supports missing values; embeddings are
         evaluated on the rows without missing values.
     y : array-like of shape (n,), optional
-        Labels or numbers that colour the points in `Comparison.plot`.
+        Labels or numbers that colour the points in `Comparison.plot`.  The models do not use them.
     models : list or dict of names and estimators, optional
         The names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM" and
         "Bayesian GPLVM".  An estimator is any object with `fit_transform`, for example from
         scikit-learn; its parameters are not changed.  The default is all named models that support
         X and are fast enough for n points; `Comparison.left_out` gives reasons for the others.
     n_components : int, default=2
-        Number of dimensions of the embeddings; it applies to the named models.
-    kernel : Kernel, str or None
+        Number q of dimensions of the embeddings; it applies to the named models.
+    kernel : Kernel, str or None, default=None
         Kernel of "kernel PCA".  If the points are not vectors, it also defines their distances.
         None means an RBF kernel whose length scale is the median distance.
-    rows : int or None
+    rows : int or None, default=None
         Number of randomly chosen points whose neighbours among all points are evaluated, as in
         `embedding_quality`.  None means all points if n <= 5000, otherwise 2000.
-    n_neighbors : int or None
-        Number of neighbours for trustworthiness and continuity.  None means 10, or n - 2 if that
-        is smaller.
+    n_neighbors : int or None, default=None
+        Number of neighbours for trustworthiness and continuity.  None means 10, or n - 2 if that is
+        smaller.  Small numbers measure local structure, large ones global structure.
     random_state : int, default=0
         Random seed for the choice of rows and for named models.
-    max_memory : int, str or None
-        Memory limit for the named models, such as "2 GiB".
+    max_memory : int, str or None, default=None
+        Memory limit for the named models in bytes, or a string such as "2 GiB"; None means half of
+        the memory of this computer.
     verbose : int, default=0
         If positive, print the name of each model when its fit starts.
 
     Returns
     -------
     Comparison
-        The results, which print as a table; `plot()` draws the embeddings side by side.
+        The results, which print as a table; `plot()` draws the embeddings side by side.  The
+        embeddings are arrays of shape (n, q) in the dictionary `maps`.
+
+    See Also
+    --------
+    embedding_quality : Measure the quality of one embedding.
+    explore : Explore an embedding interactively.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class ModelResult:
 @entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """The result of `compare`, which prints as a table.
+    """The result of `compare`: embeddings and their quality measures, which print as a table.
 
     Attributes
     ----------
@@ -78,6 +78,11 @@ class Comparison:
         Number of neighbours for trustworthiness (T) and continuity (C).
     y : ndarray or None
         Labels or numbers that colour the points.
+
+    See Also
+    --------
+    compare : Embed points with several models.
+    embedding_quality : The quality measures.
 
     Examples
     --------
@@ -137,7 +142,13 @@ class Comparison:
         }
 
     def summary(self) -> str:
-        """Return the table as text, with a legend and the models that were left out."""
+        """Return the table as text, with a legend and the models that were left out.
+
+        Returns
+        -------
+        str
+            The text that `print` shows, one line per model.
+        """
         cells = [_COLUMN_TITLES, *self._formatted_rows()]
         widths = [max(len(row[j]) for row in cells) for j in range(len(_COLUMN_TITLES))]
         lines = [self._title_line]
@@ -150,7 +161,18 @@ class Comparison:
         return "\n".join(lines)
 
     def plot(self, figure: Any = None) -> Any:
-        """Draw all embeddings side by side and return their axes; see `mercer.plotting.maps`."""
+        """Draw all embeddings side by side; see `mercer.plotting.maps`.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, default=None
+            The figure to draw into; None creates a new one.
+
+        Returns
+        -------
+        ndarray of matplotlib Axes
+            The axes of each embedding.
+        """
         from ...plotting import maps
 
         if not self.maps:

@@ -32,6 +32,9 @@ _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
 class Explorer:
     """Interactive view of embeddings: in a notebook, as an HTML file, or on a local server.
 
+    `explore` returns this object.  A notebook displays it; `save` writes it as a page; `show` opens
+    it in a browser.
+
     Parameters
     ----------
     scene : Scene
@@ -41,6 +44,10 @@ class Explorer:
     ----------
     selection : ndarray of int
         The indices of the rows that are selected in the notebook, counted from 0.
+
+    See Also
+    --------
+    explore : Create an explorer for a fitted model.
 
     Examples
     --------
@@ -65,6 +72,7 @@ class Explorer:
 
     @property
     def selection(self) -> np.ndarray:
+        """The indices of the rows that are selected in the notebook, an array of shape (m,)."""
         if self._component is None:
             return np.zeros(0, dtype=np.int64)
         return self._component.controller.selection
@@ -76,7 +84,8 @@ class Explorer:
         ----------
         preimages : int, default=0
             Number of grid positions per axis; the pre-images of all grid positions are computed and
-            stored in the page.
+            stored in the page.  Without a server, only these pre-images can be shown.  The size of
+            the page grows with the square of this number.
 
         Returns
         -------
@@ -86,7 +95,15 @@ class Explorer:
         return page(self.scene.to_message(live=False, preimages=preimages))
 
     def save(self, path: str | PathLike[str], *, preimages: int = 0) -> None:
-        """Write the page that `html` returns to a file."""
+        """Write the page that `html` returns to a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The HTML file to write.
+        preimages : int, default=0
+            Number of grid positions per axis whose pre-images are stored in the page; see `html`.
+        """
         Path(path).write_text(self.html(preimages=preimages), "utf-8")
 
     def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
@@ -121,6 +138,11 @@ class Explorer:
         ----------
         height : str, default="640px"
             CSS height of the component.
+
+        Returns
+        -------
+        panel.viewable.Viewable
+            The component; it requires the package `panel`.
         """
         _import_panel()
         if self._component is None:
@@ -189,6 +211,9 @@ def explore(
 ) -> Explorer:
     """Explore the embedding of a fitted model interactively.
 
+    Use it to find clusters and outliers, to look up which points they are, and to see pre-images of
+    positions in the embedding.
+
     Parameters
     ----------
     model : fitted estimator with `transform`
@@ -213,6 +238,11 @@ def explore(
     -------
     Explorer
         The explorer, which a notebook displays; see also `Explorer.show` and `Explorer.save`.
+
+    See Also
+    --------
+    compare : Compare the embeddings of several models.
+    mercer.plotting.embedding : A static plot.
 
     Examples
     --------

@@ -170,15 +170,19 @@ _MAX_DENSE_POINTS = 1000
 class PreImages:
     """Approximate pre-images: points z_c for which phi(z_c) is close to the functions f_c.
 
+    `Expansion.preimage` returns this object.
+
     Attributes
     ----------
     points : points
-        One point for each function of the expansion.
+        One point for each function of the expansion; shape (m, d) for vectors.
     residuals : ndarray of shape (m,)
-        Squared distances |phi(z_c) - f_c|^2 in the RKHS.
+        Squared distances |phi(z_c) - f_c|^2 in the RKHS.  Compare them with |f_c|^2: a residual of
+        that size means that the pre-image is not informative.
     methods : tuple of str
         The method that found each point.
     report : Report
+        Convergence, number of iterations and time.
 
     Examples
     --------

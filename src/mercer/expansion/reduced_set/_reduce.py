@@ -107,12 +107,14 @@ def _is_positive(value: Any) -> bool:
 class Reduction:
     """Upper bounds on the errors |f_c - g_c| of a reduced set in the RKHS norm.
 
-    f_c are the original functions, and g_c their approximations.  By the reproducing property,
-    |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
+    `Expansion.compress` and `mercer.compress` return this object, which shows how much the
+    compressed functions g_c can differ from the original functions f_c.  By the reproducing
+    property, |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
 
     Attributes
     ----------
     kernel : Kernel
+        The kernel of both expansions.
     method : str
         How the points were found: "select", "kmeans" or "construct".
     error : ndarray of shape (m,)
@@ -125,7 +127,13 @@ class Reduction:
     n_points, n_points_before : int
         Number of points after and before the reduction.
     curve : ndarray of shape (n_points, m) or None
-        The errors with only the first 1, 2, ... points; None unless the method is "select".
+        The errors with only the first 1, 2, ... points; None unless the method is "select".  Use it
+        to choose the number of points.
+
+    See Also
+    --------
+    Expansion.compress : Compute a reduced set.
+    compress : Compress a fitted estimator.
 
     Examples
     --------
@@ -156,7 +164,29 @@ class Reduction:
         return np.divide(self.error, self.norm, out=of_zero, where=self.norm > 0)
 
     def bound(self, X: Points) -> np.ndarray:
-        """Return bounds on |f_c(x_i) - g_c(x_i)|, shape (n, m)."""
+        """Return bounds on the errors |f_c(x_i) - g_c(x_i)| of the values at given points.
+
+        Parameters
+        ----------
+        X : points
+            The n points at which the functions are evaluated.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            error_c sqrt(k(x_i, x_i)), one row per point and one column per function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import RBF
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> f = Expansion.mean(RBF(), X)
+        >>> g = f.compress(3, method="select")
+        >>> g.reduction.bound(X[:1]).round(5)
+        array([[0.00163]])
+        """
         return np.sqrt(np.maximum(self.kernel.diag(X), 0.0))[:, None] * self.error
 
     @property

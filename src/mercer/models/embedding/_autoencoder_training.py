@@ -56,6 +56,15 @@ class MLP:
     activation : {"tanh", "logistic", "relu", "identity"}, default="tanh"
         The activation function s of the hidden layers.
 
+    See Also
+    --------
+    fit_autoencoder : Fit an encoder and a decoder, both of this class.
+
+    References
+    ----------
+    Rumelhart, Hinton and Williams, "Learning representations by back-propagating errors", Nature
+    323, 1986.
+
     Examples
     --------
     >>> import numpy as np
@@ -72,7 +81,22 @@ class MLP:
 
     @classmethod
     def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> MLP:
-        """Create layers of these sizes, as views of the vector theta of W_1, b_1, W_2, b_2, ..."""
+        """Create a network of given layer sizes, whose arrays are views of a parameter vector.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            The parameters W_1, b_1, W_2, b_2, ...
+        sizes : tuple of int
+            The number of units of each layer, from the input to the output.
+        activation : {"tanh", "logistic", "relu", "identity"}
+            The activation function of the hidden layers.
+
+        Returns
+        -------
+        MLP
+            The network.
+        """
         weights, biases, start = [], [], 0
         for a, b in pairwise(sizes):
             weights.append(theta[start : start + a * b].reshape(a, b))
@@ -87,13 +111,35 @@ class MLP:
         return np.concatenate([part.ravel() for pair in pairs for part in pair])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return f(x) for each row of X, computed in blocks of rows."""
+        """Return f(x) for each row of X, computed in blocks of rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_in)
+            The inputs.
+
+        Returns
+        -------
+        ndarray of shape (n, n_out)
+            The outputs.
+        """
         widest = max(W.shape[1] for W in self.weights)
         blocks = slices(len(X), max(1, _VALUES_PER_BLOCK // widest))
         return np.concatenate([self.values(X[rows])[-1] for rows in blocks])
 
     def values(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return the input of each layer (after the activation), followed by the output f(X)."""
+        """Return the input of each layer (after the activation), followed by the output f(X).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_in)
+            The inputs of the network.
+
+        Returns
+        -------
+        list of ndarrays of shape (n, n_units)
+            One array more than there are layers; the first is X, the last f(X).
+        """
         s, _ = ACTIVATIONS[self.activation]
         outputs = [X]
         for j, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -103,10 +149,21 @@ class MLP:
         return outputs
 
     def pullback(self, values: list[np.ndarray], G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Back-propagate G, the gradient of a scalar with respect to f(X), to theta and X.
+        """Back-propagate the gradient of a scalar with respect to f(X), to theta and X.
 
-        `values` is the result of the method `values` for X.  Returns the gradients with respect to
-        theta and X.
+        Parameters
+        ----------
+        values : list of ndarrays
+            The result of the method `values` for X.
+        G : ndarray of shape (n, n_out)
+            The gradient with respect to f(X).
+
+        Returns
+        -------
+        by_theta : ndarray of shape (n_parameters,)
+            The gradient with respect to theta.
+        by_X : ndarray of shape (n, n_in)
+            The gradient with respect to X.
         """
         _, derivative = ACTIVATIONS[self.activation]
         parts: list[np.ndarray] = []
@@ -130,6 +187,8 @@ class AutoencoderResult(NamedTuple):
 class ReconstructionLoss:
     """The objective E of the autoencoder and its gradient, as functions of the parameters theta.
 
+        E = sum_i |x_i - g(f(x_i))|^2 / sum_i |x_i - mean|^2 + alpha sum_j |W_j|^2
+
     E is the fraction of the variance that is lost in the reconstruction, plus weight decay.  theta
     contains the weights and biases of the encoder, followed by those of the decoder.
 
@@ -143,6 +202,15 @@ class ReconstructionLoss:
         The activation function; see `MLP`.
     alpha : float
         The factor of the weight decay.
+
+    See Also
+    --------
+    fit_autoencoder : Minimise this loss.
+
+    References
+    ----------
+    Kramer, "Nonlinear principal component analysis using autoassociative neural networks", AIChE
+    Journal 37, 1991.
 
     Examples
     --------
@@ -170,14 +238,43 @@ class ReconstructionLoss:
         self._is_weight = weights  # 1 for weights; 0 for biases, which have no weight decay
 
     def halves(self, theta: np.ndarray) -> tuple[MLP, MLP]:
-        """Return the encoder and the decoder, whose arrays are views of theta."""
+        """Return the encoder and the decoder, whose arrays are views of theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            All parameters.
+
+        Returns
+        -------
+        encoder : MLP
+            The network from d inputs to q outputs.
+        decoder : MLP
+            The network from q inputs to d outputs.
+        """
         return (
             MLP.of(theta[: self._n_encoder], self._sizes, self._activation),
             MLP.of(theta[self._n_encoder :], self._sizes[::-1], self._activation),
         )
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw initial weights, uniform within +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
+        """Draw initial weights, uniform within +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio).
+
+        Parameters
+        ----------
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The initial theta; biases are 0.
+
+        References
+        ----------
+        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+        networks", AISTATS 2010.
+        """
         theta = np.zeros(self.size)
         for half in self.halves(theta):
             for W, b in zip(half.weights, half.biases, strict=True):
@@ -187,7 +284,20 @@ class ReconstructionLoss:
         return theta
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss E and its gradient with respect to theta."""
+        """Return the loss E and its gradient with respect to theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            All parameters.
+
+        Returns
+        -------
+        value : float
+            The loss.
+        gradient : ndarray of shape (size,)
+            Its gradient.
+        """
         encoder, decoder = self.halves(theta)
 
         def term(rows: slice) -> np.ndarray:
@@ -233,13 +343,14 @@ def fit_autoencoder(
         The dimension of the embedding.
     hidden : tuple of int, default=(20,)
         The numbers of units of the hidden layers between X and the embedding; the decoder mirrors
-        them.
+        them.  More units fit more strongly curved manifolds, and need more data.
     activation : {"tanh", "logistic", "relu", "identity"}, default="tanh"
         The activation function of the hidden layers.
     alpha : float, default=1e-4
-        The factor of the weight decay.
+        The factor of the weight decay.  Increase it if reconstructions of new points are much worse
+        than those of the training points.
     n_init : int, default=3
-        The number of random initialisations.
+        The number of random initialisations.  Increase it if the losses of the runs differ much.
     tol : float, default=1e-4
         L-BFGS stops when all entries of the gradient of the loss are below this value in modulus.
     max_iter : int, default=5000
@@ -252,7 +363,21 @@ def fit_autoencoder(
     Returns
     -------
     AutoencoderResult
-        The encoder, the decoder, the final loss of each run, and the report.
+        The `encoder` and `decoder` (both `MLP`), the `losses` of all runs in an array of shape
+        (n_init,), and the `report`.
+
+    See Also
+    --------
+    Autoencoder : The estimator.
+    ReconstructionLoss : The loss that is minimised.
+
+    References
+    ----------
+    Kramer, "Nonlinear principal component analysis using autoassociative neural networks", AIChE
+    Journal 37, 1991.
+
+    Hinton and Salakhutdinov, "Reducing the dimensionality of data with neural networks", Science
+    313, 2006.
 
     Examples
     --------

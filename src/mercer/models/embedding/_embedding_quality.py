@@ -226,6 +226,9 @@ _TUNING = _QualityTuning()
 class QualityMeasures:
     """Quality measures of an embedding for single points, or their standard errors.
 
+    It is the type of the fields `points` and `standard_error` of `EmbeddingQuality`, where the
+    measures are defined.
+
     Attributes
     ----------
     trustworthiness, continuity, lcmc, q_nx, r_nx : ndarray
@@ -233,6 +236,16 @@ class QualityMeasures:
         one entry per point.
     auc : float or ndarray
         The standard error is one number; the measure of single points has one entry per point.
+
+    See Also
+    --------
+    embedding_quality : Compute these measures.
+    EmbeddingQuality : The measures of the whole embedding.
+
+    References
+    ----------
+    Lee and Verleysen, "Quality assessment of dimensionality reduction: rank-based criteria",
+    Neurocomputing 72, 2009.
 
     Examples
     --------
@@ -280,6 +293,10 @@ class EmbeddingQuality(QualityMeasures):
     n_neighbors : int or ndarray
         The number or numbers of neighbours K that were used for `points`.
 
+    See Also
+    --------
+    embedding_quality : Compute these measures.
+
     Examples
     --------
     >>> import numpy as np
@@ -310,6 +327,10 @@ def embedding_quality(
 ) -> EmbeddingQuality:
     """Measure how well an embedding preserves neighbours, for every number K of neighbours.
 
+    Use it to compare embeddings of the same data, by different methods or with different
+    parameters.  Trustworthiness is low if distant points appear as neighbours; continuity is low if
+    neighbours are torn apart.
+
     ================ ===========================================================================
     trustworthiness  T(K) = 1 - (2/G) sum over r_ij <= K < rho_ij of (rho_ij - K)
     continuity       C(K) = 1 - (2/G) sum over rho_ij <= K < r_ij of (r_ij - K)
@@ -336,13 +357,21 @@ def embedding_quality(
         The kernel in whose feature space the distances of the data are measured; None means
         Euclidean distances.
     n_neighbors : int, sequence of int or None, default=None
-        The number of neighbours K for the measures of single points; None means min(10, n - 2).
+        The number of neighbours K for the measures of single points; None means min(10, n - 2).  A
+        sequence gives one value for each evaluated point.
     random_state : int, Generator, RandomState or None, default=None
         The random seed for drawing the rows; None means the seed 0.
 
     Returns
     -------
     EmbeddingQuality
+        Curves of shape (n - 2,), whose entry K - 1 belongs to K neighbours; the single number
+        `auc`; and the measures of each evaluated point.
+
+    See Also
+    --------
+    compare : Compare several embeddings with these measures.
+    mercer.plotting.embedding : Plot an embedding.
 
     Notes
     -----
@@ -353,9 +382,18 @@ def embedding_quality(
 
     References
     ----------
-    Venna & Kaski (2001), Neighborhood preservation in nonlinear projection methods; Lee & Verleysen
-    (2009), Quality assessment of dimensionality reduction; Lee, Peluffo-Ordóñez & Verleysen (2015),
-    Multi-scale similarities in stochastic neighbour embedding.
+    Venna and Kaski, "Neighborhood preservation in nonlinear projection methods: an experimental
+    study", ICANN 2001.
+
+    Chen and Buja, "Local multidimensional scaling for nonlinear dimension reduction, graph drawing,
+    and proximity analysis", Journal of the American Statistical Association 104, 2009.
+
+    Lee and Verleysen, "Quality assessment of dimensionality reduction: rank-based criteria",
+    Neurocomputing 72, 2009.
+
+    Lee, Peluffo-Ordóñez and Verleysen, "Multi-scale similarities in stochastic neighbour embedding:
+    reducing dimensionality while preserving both local and global structure", Neurocomputing 169,
+    2015.
 
     Examples
     --------

@@ -76,22 +76,69 @@ class GPDecoder(ABC):
         return int(self.expansion.points.shape[1])
 
     def expected(self, Z: np.ndarray) -> np.ndarray:
-        """Return the expected x for each row of latent coordinates Z, shape (n, d)."""
+        """Return the expected x for given latent coordinates (decoding).
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, q)
+            The latent coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The expected points, in the units of the training data.
+        """
         return self.unit * np.asarray(self.expansion(Z)) + self.mean
 
     def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variance of each column of x at the latent coordinates Z, shape (n,).
+        """Return the variance of each column of x at the latent coordinates Z.
 
         It is the same for all columns, and small near the training points.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, q)
+            The latent coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The variances, in the squared units of the training data.
         """
         return self.unit**2 * self._variance(Z)
 
     @abstractmethod
     def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n latent coordinates that are distributed like those of the training points."""
+        """Draw latent coordinates that are distributed like those of the training points.
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The latent coordinates.
+        """
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n points x, by first drawing their latent coordinates."""
+        """Draw points x from the model, by first drawing their latent coordinates.
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The points.
+        """
         Z = self.draw_latents(n, rng)
         noise = rng.standard_normal((n, len(self.mean)))
         return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
@@ -140,6 +187,16 @@ class GPLVMModel(GPDecoder):
     prior : bool, default=True
         Whether the latent coordinates have the prior N(0, I).
 
+    See Also
+    --------
+    fit_gplvm : Fit this model.
+    GPLVM : The estimator.
+
+    References
+    ----------
+    Lawrence, "Probabilistic non-linear principal component analysis with Gaussian process latent
+    variable models", JMLR 6, 2005.
+
     Examples
     --------
     >>> import numpy as np
@@ -169,6 +226,18 @@ class GPLVMModel(GPDecoder):
         The prior N(0, I) is not used.  The fitted coordinates have a smaller spread than draws
         from the prior (the kernel has a shorter length scale instead), and f is unknown far from
         them.
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The latent coordinates.
         """
         return self.places[rng.integers(len(self.places), size=n)]
 
@@ -177,6 +246,16 @@ class GPLVMModel(GPDecoder):
 
         Without a `prior`, only the first term is maximised.  The search starts from the coordinates
         of the nearest training point, so that training points are mapped to their own coordinates.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points to embed.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            Their latent coordinates.
         """
         Y = self._standardise(X)
         out = np.empty((len(X), self.n_components))
@@ -185,7 +264,20 @@ class GPLVMModel(GPDecoder):
         return out
 
     def log_density(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """Return log p(x | z) for each row of X; Z=None uses the most likely coordinates z."""
+        """Return log p(x | z) for each row of X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points.
+        Z : ndarray of shape (n, q), optional
+            Their latent coordinates; None uses the most likely coordinates, as computed by `place`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The log densities.
+        """
         Z = self.place(X) if Z is None else Z
         Y, f = self._standardise(X), np.asarray(self.expansion(Z))
         return self._log_density(Y, f, self._variance(Z)) - self._log_volume
@@ -288,7 +380,8 @@ def fit_gplvm(
         The initial kernel of f including the noise (`White`), for X centred and scaled to a mean
         variance of 1.
     start : ndarray of shape (n, q)
-        The initial latent coordinates.
+        The initial latent coordinates, for example PCA scores scaled to variance 1.  The result
+        depends on them.
     prior : bool, default=True
         Whether the latent coordinates have the prior N(0, I).  Without the prior, their scale
         is arbitrary.
@@ -297,19 +390,31 @@ def fit_gplvm(
     max_iter : int, default=1000
         The maximum number of steps.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
     log : function, optional
         Function that is called with progress messages.
 
     Returns
     -------
     GPLVMResult
-        The model (`map`), the `log_likelihood`, and the `report`.
+        The model (`map`, a `GPLVMModel`), the `log_likelihood`, and the `report`.
 
     Raises
     ------
     NotPositiveDefiniteError
         If the kernel matrix is not positive definite at the start.
+
+    See Also
+    --------
+    GPLVM : The estimator.
+    fit_bayesian_gplvm : Integrate out the latent coordinates instead.
+    mercer.models.gp.LatentLikelihood : The objective.
+
+    References
+    ----------
+    Lawrence, "Probabilistic non-linear principal component analysis with Gaussian process latent
+    variable models", JMLR 6, 2005.
 
     Examples
     --------
@@ -405,6 +510,15 @@ class BayesianGPLVMModel(GPDecoder):
     noise : float
         The variance of the noise, relative to unit^2.
 
+    See Also
+    --------
+    fit_bayesian_gplvm : Fit this model.
+    BayesianGPLVM : The estimator.
+
+    References
+    ----------
+    Titsias and Lawrence, "Bayesian Gaussian process latent variable model", AISTATS 2010.
+
     Examples
     --------
     >>> import numpy as np
@@ -446,11 +560,35 @@ class BayesianGPLVMModel(GPDecoder):
         return np.asarray(self.covariance.diag(Z)) + self.noise
 
     def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n latent coordinates from the prior N(0, I)."""
+        """Draw latent coordinates from the prior N(0, I).
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The latent coordinates.
+        """
         return rng.standard_normal((n, self.n_components))
 
     def place(self, X: np.ndarray) -> np.ndarray:
-        """Return the posterior mean of z for each row of X, shape (n, q); see `posterior`."""
+        """Return the posterior mean of z for each row of X; see `posterior`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points to embed.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            Their latent coordinates.
+        """
         return self.posterior(X)[0]
 
     def posterior(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -458,11 +596,34 @@ class BayesianGPLVMModel(GPDecoder):
 
         The posterior is approximated by the Gaussian that gives the largest lower bound on
         log p(x).  The search starts from the posterior of the nearest training point.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points to embed.
+
+        Returns
+        -------
+        means : ndarray of shape (n, q)
+            The posterior means.
+        variances : ndarray of shape (n, q)
+            The posterior variances, one per dimension.
         """
         return self._optimise_latents(self._standardise(X))[:2]
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
-        """Return a lower bound on log p(x) for each row x of X, given f at the inducing points."""
+        """Return a lower bound on log p(x) for each row x of X, given f at the inducing points.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The lower bounds.
+        """
         return self._optimise_latents(self._standardise(X))[2] - self._log_volume
 
     @cached_property
@@ -549,20 +710,40 @@ def fit_bayesian_gplvm(
     X : ndarray of shape (n, d)
         The training points.
     kernel : Kernel
-        The initial kernel of f, for X centred and scaled to a mean variance of 1.
+        The initial kernel of f, for X centred and scaled to a mean variance of 1: an RBF or linear
+        kernel, which gets one length scale per dimension.
     start : ndarray of shape (n, q)
-        The initial latent coordinates.
+        The initial latent coordinates, for example PCA scores scaled to variance 1.  q may be
+        larger than necessary, because unused dimensions are detected.
     inducing : ndarray of shape (m, q)
-        The initial inducing points.
+        The initial inducing points, for example some rows of `start`.  More points make the bound
+        tighter; the time is proportional to n m^2.
     noise : float, default=0.2
         The initial noise variance, for X scaled to a mean variance of 1.
-    tol, max_iter, max_memory, log
-        See `fit_gplvm`.
+    tol : float, default=1e-4
+        The tolerance of the search, per entry of X.
+    max_iter : int, default=1000
+        The maximum number of steps.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+    log : function, optional
+        Function that is called with progress messages.
 
     Returns
     -------
     BayesianGPLVMResult
-        The model (`map`), the bound (`bound`), and the `report`.
+        The model (`map`, a `BayesianGPLVMModel`), the lower `bound`, and the `report`.
+
+    See Also
+    --------
+    BayesianGPLVM : The estimator.
+    fit_gplvm : Maximise the likelihood over the latent coordinates instead.
+    mercer.models.gp.LatentBound : The objective.
+
+    References
+    ----------
+    Titsias and Lawrence, "Bayesian Gaussian process latent variable model", AISTATS 2010.
 
     Examples
     --------

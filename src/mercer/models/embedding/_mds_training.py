@@ -67,12 +67,15 @@ _MIN_CURVATURE = 0.1  # lower limit of a curvature, relative to that of the majo
 class Stress:
     """The stress S of an embedding and its gradient, as a function of the coordinates Z.
 
+        S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2
+
     Parameters
     ----------
     delta : ndarray of shape (n (n - 1) / 2,)
         Dissimilarities of all pairs, in the order of SciPy's `pdist`.
     weights : ndarray of shape (n (n - 1) / 2,) or None, default=None
-        Weights of the pairs, in the same order; None means 1 for all pairs.
+        Weights of the pairs, in the same order; None means 1 for all pairs.  1 / delta gives
+        Sammon's stress, which emphasises small dissimilarities; 0 ignores a pair.
 
     Attributes
     ----------
@@ -82,6 +85,19 @@ class Stress:
         For each point, the sum of the weights of its pairs.
     total : float
         sum_(i<j) w_ij delta_ij^2, the denominator of S.
+
+    See Also
+    --------
+    metric_mds : Minimise the stress.
+    MetricMDS : The estimator.
+
+    References
+    ----------
+    Kruskal, "Multidimensional scaling by optimizing goodness of fit to a nonmetric hypothesis",
+    Psychometrika 29, 1964.
+
+    Sammon, "A nonlinear mapping for data structure analysis", IEEE Transactions on Computers 18,
+    1969.
 
     Examples
     --------
@@ -109,7 +125,20 @@ class Stress:
         self._rows = [(int(a), int(b)) for a, b in pairwise(ends) if a < b]
 
     def __call__(self, Z: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the stress S, and its gradient of shape (n, q)."""
+        """Return the stress S and its gradient.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, q)
+            The coordinates.
+
+        Returns
+        -------
+        value : float
+            The stress, 0 for a perfect embedding and 1 if all points coincide.
+        gradient : ndarray of shape (n, q)
+            Its derivatives in Z.
+        """
         columns = np.ascontiguousarray(Z.T)
 
         def term(rows: tuple[int, int]) -> np.ndarray:
@@ -186,16 +215,32 @@ class MDSResult(NamedTuple):
 def classical_mds(delta: np.ndarray, q: int) -> np.ndarray:
     """Return the coordinates of classical MDS: kernel PCA of the matrix -delta^2 / 2.
 
+    For Euclidean distances it is PCA.  It is computed directly, without local minima, and provides
+    the start of `metric_mds`.
+
     Parameters
     ----------
     delta : ndarray of shape (n (n - 1) / 2,)
         Dissimilarities of all pairs, in the order of SciPy's `pdist`.
     q : int
-        The number of dimensions.
+        The number of dimensions of the embedding.
 
     Returns
     -------
     ndarray of shape (n, q)
+        The coordinates, sorted by decreasing variance.
+
+    See Also
+    --------
+    metric_mds : Minimise the stress.
+    KernelPCA : The same for the distances in the feature space of a kernel.
+
+    References
+    ----------
+    Torgerson, "Multidimensional scaling: I. Theory and method", Psychometrika 17, 1952.
+
+    Williams, "On a connection between kernel PCA and metric multidimensional scaling", Machine
+    Learning 46, 2002.
 
     Examples
     --------
@@ -248,21 +293,36 @@ def metric_mds(
     S : Stress
         The stress as a function of the coordinates.
     q : int
-        The number of dimensions.
+        The number of dimensions of the embedding.
     n_init : int, default=1
-        The number of runs.
+        The number of runs.  The stress has local minima; more runs may find a lower one.
     tol : float, default=1e-5
         A run has converged when a majorisation step would change the coordinates by less than this
         relative amount.
     max_iter : int, default=1000
         The maximum number of L-BFGS steps per run.
-    rng, log
-        See `fit_autoencoder`.
+    rng : Generator, optional
+        The random generator; by default, one with the seed 0.
+    log : function, optional
+        Function that is called with a progress message after each step.
 
     Returns
     -------
     MDSResult
-        The coordinates `Z`, the `stresses` of all runs, and the `report`.
+        The coordinates `Z` of shape (n, q), the `stresses` of all runs, of shape (n_init,), and the
+        `report`.
+
+    See Also
+    --------
+    MetricMDS : The estimator.
+    classical_mds : Coordinates in closed form.
+
+    References
+    ----------
+    Kruskal, "Multidimensional scaling by optimizing goodness of fit to a nonmetric hypothesis",
+    Psychometrika 29, 1964.
+
+    Borg and Groenen, "Modern Multidimensional Scaling", 2nd edition, Springer, 2005.
 
     Examples
     --------

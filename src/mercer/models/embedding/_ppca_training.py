@@ -58,7 +58,18 @@ class LinearGaussian:
     loadings : ndarray of shape (d, q)
         The loadings W.
     noise : float
-        The variance of the noise e.
+        The variance of the noise e; positive.
+
+    See Also
+    --------
+    fit_ppca : Fit the model to complete data.
+    fit_ppca_missing : Fit the model to data with missing values.
+    ProbabilisticPCA : The estimator.
+
+    References
+    ----------
+    Tipping and Bishop, "Probabilistic principal component analysis", Journal of the Royal
+    Statistical Society B 61, 1999.
 
     Examples
     --------
@@ -82,19 +93,65 @@ class LinearGaussian:
         return int(self.loadings.shape[1])
 
     def place(self, X: np.ndarray) -> np.ndarray:
-        """Return the posterior mean of z for each row of X, shape (n, q)."""
+        """Return the posterior mean of the latent coordinates z for each row of X.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points; NaN marks missing values.
+
+        Returns
+        -------
+        ndarray of shape (n, q)
+            The latent coordinates; 0 for a row without observed values.
+        """
         return self._by_blocks(X, lambda posterior: posterior.mean)
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
-        """Return log p(x) of the observed values of each row; 0 if all values are missing."""
+        """Return log p(x) of the observed values of each row; 0 if all values are missing.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points; NaN marks missing values.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The log densities.
+        """
         return self._by_blocks(X, self.log_densities)
 
     def expected(self, Z: np.ndarray) -> np.ndarray:
-        """Return the expected x = W z + mu for each row of Z, shape (n, d)."""
+        """Return the expected x = W z + mu for given latent coordinates.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, q)
+            The latent coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The expected points.
+        """
         return np.asarray(Z @ self.loadings.T + self.mean)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n points x from the model."""
+        """Draw points x from the model, including the noise.
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The points.
+        """
         d, q = self.loadings.shape
         noise = np.sqrt(self.noise) * rng.standard_normal((n, d))
         return self.expected(rng.standard_normal((n, q))) + noise
@@ -104,6 +161,17 @@ class LinearGaussian:
 
         If values are missing, each row needs a q x q matrix; use `blocks` to limit the number of
         rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The points; NaN marks missing values.
+
+        Returns
+        -------
+        LatentPosterior
+            The means of shape (n, q), and the matrices C with the covariances noise C: one of shape
+            (q, q) per row, or a single one if no values are missing.
         """
         (_, q), W = self.loadings.shape, self.loadings
         observed = np.isfinite(X)
@@ -124,6 +192,16 @@ class LinearGaussian:
         log p(x) = -(m log 2 pi + log det + |x - mu - W z|^2 / noise + |z|^2) / 2
 
         for m observed values, the posterior mean z, and the covariance determinant det.
+
+        Parameters
+        ----------
+        posterior : LatentPosterior
+            The result of `posterior` for these rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The log densities.
         """
         q, m = self.loadings.shape[1], posterior.observed.sum(axis=1)
         residual = posterior.observed * (posterior.centred - posterior.mean @ self.loadings.T)
@@ -132,7 +210,18 @@ class LinearGaussian:
         return np.asarray(-0.5 * (m * np.log(2.0 * np.pi) + determinant + distance))
 
     def blocks(self, n: int) -> list[slice]:
-        """Split n rows into slices, small enough to store one q x q matrix per row."""
+        """Split n rows into slices, small enough to store one q x q matrix per row.
+
+        Parameters
+        ----------
+        n : int
+            The number of rows.
+
+        Returns
+        -------
+        list of slice
+            Consecutive slices that cover all rows.
+        """
         return slices(n, max(1, _ENTRIES_PER_BLOCK // (self.loadings.shape[1] + 1) ** 2))
 
     def _by_blocks(
@@ -151,6 +240,33 @@ class PPCAResult(NamedTuple):
 @entry_point
 def fit_ppca(X: np.ndarray, q: int) -> PPCAResult:
     """Fit probabilistic PCA with q components to data without missing values, in closed form.
+
+    The loadings are the q leading eigenvectors of the covariance matrix, scaled by the square roots
+    of eigenvalue minus noise.  The noise variance is the mean of the other eigenvalues.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training points.
+    q : int
+        The number of components, smaller than d.  Compare the log likelihood of held-out points for
+        several values to choose it.
+
+    Returns
+    -------
+    PPCAResult
+        The `model`, a `LinearGaussian`, and `log_likelihoods`, the mean log likelihood of a row in
+        an array of shape (1,).
+
+    See Also
+    --------
+    fit_ppca_missing : The same for data with missing values.
+    ProbabilisticPCA : The estimator.
+
+    References
+    ----------
+    Tipping and Bishop, "Probabilistic principal component analysis", Journal of the Royal
+    Statistical Society B 61, 1999.
 
     Examples
     --------
@@ -185,8 +301,40 @@ def fit_ppca_missing(
 
     The E-step computes the posterior z_i ~ N(m_i, noise C_i) of each row.  The M-step regresses
     each column on z, with an intercept, over the rows in which it is observed.  The likelihood
-    never decreases.  The iteration ends when a step increases the log likelihood per row by less
-    than `tol`, or after `max_iter` steps.  `log` is called with a progress message after each step.
+    never decreases.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training points; NaN marks missing values.
+    q : int
+        The number of components, smaller than d.
+    tol : float, default=1e-6
+        The iteration ends when a step increases the log likelihood per row by less than this.
+    max_iter : int, default=1000
+        The maximum number of steps.  EM converges slowly if many values are missing or the noise is
+        small; then increase this number.
+    log : function, optional
+        Function that is called with a progress message after each step.
+
+    Returns
+    -------
+    PPCAResult
+        The `model`, a `LinearGaussian`, and `log_likelihoods`, the mean log likelihood of a row in
+        each iteration, an array of shape (n_iter,).
+
+    See Also
+    --------
+    fit_ppca : The closed form for complete data.
+    ProbabilisticPCA : The estimator.
+
+    References
+    ----------
+    Tipping and Bishop, "Probabilistic principal component analysis", Journal of the Royal
+    Statistical Society B 61, 1999.
+
+    Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
+    values", JMLR 11, 2010.
 
     Examples
     --------

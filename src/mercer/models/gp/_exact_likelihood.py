@@ -113,6 +113,22 @@ class ExactObjective(DenseObjective):
         If K + noise is numerically singular although the noise is positive, the noise is smaller
         than the rounding errors of K.  A jitter of the size of these errors is then added to the
         diagonal and recorded in the report.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        Posterior
+            The mean as an `Expansion` of q functions on the n observations, and the covariance as a
+            `Conditioned` kernel.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If K + noise is not positive definite.
         """
         watch = Stopwatch()
         kernel = self._kernel_at(theta)
@@ -141,7 +157,27 @@ class ExactObjective(DenseObjective):
         return Posterior(Expansion(kernel, self.X, A), covariance, report)
 
     def leave_one_out(self, theta: Theta = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means (n, q) and variances (n,) of each y_i given all other targets."""
+        """Return the predictive mean and variance of each y_i given all other targets.
+
+        They follow from one factorisation of K + noise; no model is fitted again.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        means : ndarray of shape (n, q)
+            The predictive means, one column per target.
+        variances : ndarray of shape (n,)
+            The predictive variances, including the noise.
+
+        References
+        ----------
+        Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section
+        5.4.2.
+        """
         system, A = self._solve(theta)
         inverse = system.invert().diagonal()
         return self.Y - A / inverse[:, None], 1.0 / inverse
@@ -194,6 +230,9 @@ def log_density(system: FactorizedCovariance, A: np.ndarray, Y: np.ndarray) -> f
 class MarginalLikelihood(ExactObjective):
     """Exact log marginal likelihood of a Gaussian process, with its gradient.
 
+    Maximise it to choose kernel parameters from the training data alone, without cross-validation.
+    An evaluation takes O(n^3) time and one n x n array.
+
         log p(Y | theta) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),  C = K + noise
         d log p = sum_ij W_ij dK_ij,     W = 1/2 (A A^T - q C^-1),     A = C^-1 Y
 
@@ -210,8 +249,16 @@ class MarginalLikelihood(ExactObjective):
         The targets; the prior mean is 0.
     noise : float or array of shape (n,), default=0
         Variance added to the diagonal of K.  It is not part of theta.
-    max_memory : int, str or None
-        The memory budget: bytes, a string such as "2 GiB", or None for the default of `gram`.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+
+    See Also
+    --------
+    GaussianProcessRegressor : The estimator that maximises this likelihood.
+    LeaveOneOut : Predictive density, more robust if the model is wrong.
+    InducingBound : Lower bound, for more points than fit into an n x n array.
+    maximise : Maximise an objective.
 
     Notes
     -----
@@ -219,6 +266,11 @@ class MarginalLikelihood(ExactObjective):
     needs one n x n array and some tiles of 512 x 512 numbers, for any number of parameters.
     Kernels whose derivatives cannot be computed by tiles (wrapped scikit-learn kernels and
     precomputed ones) need about 2 + 3 p more n x n arrays, for p parameters.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section
+    5.4.1.
 
     Examples
     --------
@@ -251,8 +303,8 @@ class MarginalLikelihood(ExactObjective):
             B_ij = 1/2 sum_c a_c^T dK_i C^-1 dK_j a_c,     a_c = C^-1 y_c,   dK_i = dK / d theta_i
 
         B approximates minus the second derivatives.  If K is linear in its parameters, it is the
-        average of the observed and the expected (Fisher) information (Gilmour, Thompson & Cullis,
-        1995).  It is positive semidefinite at every theta, and needs only products with vectors.
+        average of the observed and the expected (Fisher) information (Gilmour, Thompson and
+        Cullis).  It is positive semidefinite at every theta, and needs only products with vectors.
 
         Parameters
         ----------
@@ -266,6 +318,11 @@ class MarginalLikelihood(ExactObjective):
         -------
         tuple of float, ndarray of shape (p,) and ndarray of shape (p, p)
             The value, the gradient and B; -inf, 0 and 0 if K + noise is not positive definite.
+
+        References
+        ----------
+        Gilmour, Thompson and Cullis, "Average information REML: an efficient algorithm for variance
+        parameter estimation in linear mixed models", Biometrics 51, 1995.
         """
         self._require_gradient()
         p = self.kernel.theta.size
@@ -321,8 +378,30 @@ class LeaveOneOut(ExactObjective):
 
     Parameters
     ----------
-    kernel, X, Y, noise, max_memory
-        See `MarginalLikelihood`.
+    kernel : Kernel
+        The prior covariance, including the noise as a `White` term if theta should contain it.
+    X : points
+        The n observations.
+    Y : array of shape (n,) or (n, q)
+        The targets; the prior mean is 0.
+    noise : float or array of shape (n,), default=0
+        Variance added to the diagonal of K.  It is not part of theta.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+
+    See Also
+    --------
+    MarginalLikelihood : Probability of the data under the model.
+    RidgeCriterion : Leave-one-out error of kernel ridge regression, without variances.
+
+    References
+    ----------
+    Sundararajan and Keerthi, "Predictive approaches for choosing hyperparameters in Gaussian
+    processes", Neural Computation 13, 2001.
+
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section
+    5.4.2.
 
     Examples
     --------
@@ -407,18 +486,41 @@ class RidgeCriterion(DenseObjective):
 
     Parameters
     ----------
-    kernel, X, Y, max_memory
-        See `MarginalLikelihood`.
+    kernel : Kernel
+        The kernel.  Its free parameters are part of theta.
+    X : points
+        The n training points.
+    Y : array of shape (n,) or (n, q)
+        The targets.
     noise : float or array of shape (n,), default=0
         The inverse sample weights 1 / w; 0 means that all weights are 1.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
     alpha : float, default=1
-        The regularisation parameter.
+        The regularisation parameter; the initial value if `free`.
     free : bool, default=True
         Whether log alpha is part of theta.
     intercept : bool, default=False
         Whether the model has an intercept.
     criterion : {"loo", "gcv", "likelihood"}, default="loo"
-        Leave-one-out error, generalised cross-validation, or marginal likelihood.
+        Leave-one-out error, generalised cross-validation, or marginal likelihood.  "loo" estimates
+        the squared error of predictions directly.  "gcv" is less sensitive to single points with a
+        large influence.  "likelihood" is less noisy for few points, but assumes that the prior is
+        adequate.
+
+    See Also
+    --------
+    KernelRidgeCV : Kernel ridge regression that chooses alpha.
+    tune : Choose the parameters of an estimator.
+
+    References
+    ----------
+    Golub, Heath and Wahba, "Generalized cross-validation as a method for choosing a good ridge
+    parameter", Technometrics 21, 1979.
+
+    Wahba, "A comparison of GCV and GML for choosing the smoothing parameter in the generalized
+    spline smoothing problem", Annals of Statistics 13, 1985.
 
     Examples
     --------
@@ -459,7 +561,18 @@ class RidgeCriterion(DenseObjective):
         return q * (n - (self.intercept and self.criterion == "likelihood"))
 
     def error(self, value: float) -> float:
-        """Convert a value of the objective to a mean squared error; "likelihood" is unchanged."""
+        """Convert a value of the objective to a mean squared error; "likelihood" is unchanged.
+
+        Parameters
+        ----------
+        value : float
+            A value of the objective.
+
+        Returns
+        -------
+        float
+            exp(-2 value / N), in the squared units of the targets.
+        """
         if self.criterion == "likelihood":
             return value
         return float(np.exp(-2.0 * value / self.n_targets))
@@ -474,11 +587,35 @@ class RidgeCriterion(DenseObjective):
 
         The mean of N squared normal errors has a relative standard error of sqrt(2 / N).  An
         optimisation can stop when its steps gain much less than this.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            Ignored: the standard error does not depend on theta.
+
+        Returns
+        -------
+        float
+            The standard error, sqrt(N / 2).
         """
         return float(np.sqrt(0.5 * self.n_targets))
 
     def split(self, theta: Theta) -> tuple[Kernel, float]:
-        """Return the kernel and alpha for theta."""
+        """Return the kernel and alpha for theta.
+
+        Parameters
+        ----------
+        theta : array of shape (p,) or None
+            The logarithms of the free kernel parameters and, if `free`, of alpha.  None means the
+            initial values.
+
+        Returns
+        -------
+        kernel : Kernel
+            The kernel with these parameters.
+        alpha : float
+            The regularisation parameter.
+        """
         theta = self.start if theta is None else np.asarray(theta, dtype=float)
         if not self.free:
             return self.kernel.with_theta(theta), self.alpha

@@ -87,18 +87,28 @@ class Capabilities:
 class Objective(ABC):
     """Base class of the objectives: a function of theta for points X with targets Y.
 
-    theta is the vector of the logarithms of the free kernel parameters.
+    theta is the vector of the logarithms of the free kernel parameters.  `maximise` finds the theta
+    with the largest value.  Subclasses define the value, for example a marginal likelihood.
 
     Parameters
     ----------
     kernel : Kernel
-        The prior covariance.
+        The prior covariance.  Its parameters are the starting point; they must be numbers.
     X : points
         The n observations; for `InducingBound` also `Blocks`.
     Y : array of shape (n,) or (n, q)
         Their targets.
     noise : float or array of shape (n,), default=0
-        Variance added to the diagonal of K; not part of theta.
+        Variance added to the diagonal of K; not part of theta.  To optimise the noise, leave it 0
+        and add a `White` term to the kernel.
+
+    See Also
+    --------
+    MarginalLikelihood : Exact objective, for up to about 10 000 points.
+    InducingBound : Lower bound from inducing points, for more points.
+    StochasticLikelihood : Estimate by conjugate gradients.
+    LaplaceLikelihood : Objective for class labels.
+    maximise : Maximise an objective.
 
     Examples
     --------
@@ -158,7 +168,13 @@ class Objective(ABC):
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the memory, in bytes, that an evaluation with gradient needs."""
+        """Return the memory, in bytes, that an evaluation with gradient needs.
+
+        Returns
+        -------
+        int
+            The number of bytes, to compare with the memory budget.
+        """
 
     @property
     def capabilities(self) -> Capabilities:
@@ -175,6 +191,16 @@ class Objective(ABC):
 
         It is not defined if K + noise is not numerically positive definite, or if kernel values
         overflow.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        float
+            The value.
         """
         try:
             return self._value(theta)
@@ -182,7 +208,20 @@ class Objective(ABC):
             return -np.inf
 
     def value_and_gradient(self, theta: Theta = None) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives in theta; -inf and 0 if it is not defined."""
+        """Return the objective and its derivatives in theta; -inf and 0 if it is not defined.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        value : float
+            The objective.
+        gradient : ndarray of shape (p,)
+            Its derivatives in theta.
+        """
         self._require_gradient()
         try:
             return self._value_and_gradient(theta)
@@ -202,7 +241,18 @@ class Objective(ABC):
         """Raise an error if a gradient is not available or exceeds the memory budget."""
 
     def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective restricted to the observations `rows`, with the same landmarks."""
+        """Return the objective restricted to some of the observations, with the same landmarks.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The indices of the observations.
+
+        Returns
+        -------
+        Objective
+            An objective of the same class, for ``X[rows]`` and ``Y[rows]``.
+        """
         noise = self.noise if isinstance(self.noise, float) else self.noise[rows]
         X, Y = take(self.X, rows), self.Y[rows]
         return replace(self, X=X, Y=Y, noise=noise, **self._fixed_choices())

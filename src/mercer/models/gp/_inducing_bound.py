@@ -527,28 +527,39 @@ class InducingBound(InducingPointObjective):
 
         log p(Y) >= sum_c log N(y_c | 0, Q + D) - q/2 tr D^-1 (K - Q),  Q = K_nS K_SS^-1 K_Sn
 
+    Use it if there are too many points for the exact likelihood: an evaluation takes O(n m^2) time
+    and O(n + m^2) memory.
+
     D is the noise, which K and Q do not contain.  S are the m inducing points, here called
-    landmarks (Titsias, AISTATS 2009).  The bound uses only the values of f at S.  It
-    never exceeds log p, and equals log p for S = X.  Maximising it over theta therefore cannot
-    exploit a poor approximation.
+    landmarks (Titsias).  The bound uses only the values of f at S.  It never exceeds log p, and
+    equals log p for S = X.  Maximising it over theta therefore cannot exploit a poor approximation.
 
     Parameters
     ----------
-    kernel, X, Y, noise
-        See `MarginalLikelihood`.  X may also be `Blocks`; Y and the noise are arrays in memory.
+    kernel : Kernel
+        The prior covariance, including the noise as a `White` term if theta should contain it.
+    X : points or Blocks
+        The n observations, in memory or as `Blocks`.
+    Y : array of shape (n,) or (n, q)
+        The targets, an array in memory; the prior mean is 0.
+    noise : float or array of shape (n,), default=0
+        Variance added to the diagonal of K.  It is not part of theta.  The total noise, including
+        `White` terms, must be positive.
     rank : int, optional
-        The number of landmarks; by default 500, or all points if there are fewer.
-    landmarks : str or points
+        The number m of landmarks; by default 500, or all points if there are fewer.  Short length
+        scales and many input dimensions need more landmarks.  Increase it until the bound hardly
+        changes, or until the warning of `posterior` disappears.
+    landmarks : str or points, default="auto"
         "kmeans" (centroids, for a radial kernel on dense vectors), a method of
         `mercer.gram.choose_landmarks`, or the landmarks themselves.  "auto" uses "kmeans" where
         possible, and otherwise "rpcholesky".
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Random seed for choosing the landmarks; None means 0.
-    max_memory : int, str or None
-        The memory budget: bytes, a string such as "2 GiB", or None for the default of `gram`.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
     n_threads : int, optional
         Number of threads; by default, all processors.  The result does not depend on it.
-
     candidates : points, optional
         The points among which the landmarks are chosen; by default X, or a random sample of the
         rows if X is `Blocks`.
@@ -558,6 +569,12 @@ class InducingBound(InducingPointObjective):
     points : points
         The landmarks S.
 
+    See Also
+    --------
+    MarginalLikelihood : Exact likelihood, for fewer points.
+    StochasticLikelihood : Estimate by conjugate gradients, without a bias from landmarks.
+    mercer.gram.choose_landmarks : Choose landmarks.
+
     Notes
     -----
     If the variance that the landmarks do not explain is much larger than the noise, the trace term
@@ -566,6 +583,14 @@ class InducingBound(InducingPointObjective):
     The landmarks are chosen once, for the initial kernel, and do not change with theta.  The points
     are processed in strips; no array is larger than n x q or m x m.  For `Blocks`, an evaluation
     reads the blocks once, or twice with its gradient.
+
+    References
+    ----------
+    Titsias, "Variational learning of inducing variables in sparse Gaussian processes", AISTATS
+    2009.
+
+    Burt, Rasmussen and van der Wilk, "Convergence of sparse variational inference in Gaussian
+    processes regression", JMLR 21, 2020.
 
     Examples
     --------
@@ -605,6 +630,17 @@ class InducingBound(InducingPointObjective):
             log p(Y) <= sum_c -1/2 (log det (Q + D) + y_c^T (Q + D + t I)^-1 y_c + n log 2 pi)
 
         with t = tr(K - Q), which is an upper bound on the eigenvalues of K - Q.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        Posterior
+            The mean as an `Expansion` of q functions on the m landmarks, and the covariance as a
+            `Conditioned` kernel.
         """
         watch = Stopwatch()
         Q = self._projection(theta)

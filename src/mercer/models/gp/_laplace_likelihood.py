@@ -168,15 +168,24 @@ def factorize_shifted(K: np.ndarray, root: np.ndarray, out: np.ndarray) -> np.nd
 
 @entry_point
 def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return E[1 / (1 + exp(-f))] for normal f with the given means and variances.
+    """Return E[1 / (1 + exp(-f))] for normal f, the class probability of a Gaussian process.
 
     Parameters
     ----------
-    mean, variance : ndarrays of shape (n,)
+    mean : ndarray of shape (n,)
+        The means of f at n points.
+    variance : ndarray of shape (n,)
+        The variances of f, at least 0.
 
     Returns
     -------
     ndarray of shape (n,)
+        The probabilities of class 1.
+
+    See Also
+    --------
+    expected_softmax : The same for more than two classes.
+    GaussianProcessClassifier : Classifier that uses these probabilities.
 
     Notes
     -----
@@ -190,6 +199,13 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
     where Phi is the standard normal distribution function.  The poles of the density of l are at
     the distance pi from the real line, and a step of 0.75 in l is sufficient.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section
+    3.4.2.
+
+    Trefethen and Weideman, "The exponentially convergent trapezoidal rule", SIAM Review 56, 2014.
 
     Examples
     --------
@@ -383,6 +399,11 @@ class ClassCovariance:
     factors : ndarray of shape (C, n, n)
         The transposes of the matrices J_c, which are defined in the module docstring.
 
+    See Also
+    --------
+    LaplaceLikelihood : Compute the posterior of the class functions.
+    expected_softmax : Class probabilities from this covariance.
+
     Examples
     --------
     >>> import numpy as np
@@ -400,7 +421,18 @@ class ClassCovariance:
     factors: np.ndarray
 
     def __call__(self, X: Points) -> np.ndarray:
-        """Return the covariance matrices at the points X, an array of shape (m, C, C)."""
+        """Return the covariance matrices of the class functions.
+
+        Parameters
+        ----------
+        X : points
+            The m points.
+
+        Returns
+        -------
+        ndarray of shape (m, C, C)
+            One matrix per point.
+        """
         q, n, _ = self.factors.shape
         P, Q = prepare_pair(self.kernel, as_float64(X), self.points)
         out = np.empty((len(P), q, q))
@@ -426,17 +458,24 @@ def _normal_nodes(q: int) -> np.ndarray:
 
 @entry_point
 def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return E[softmax(f)] for normal vectors f.
+    """Return E[softmax(f)] for normal vectors f, the class probabilities of a Gaussian process.
 
     Parameters
     ----------
     mean : ndarray of shape (m, C)
+        The means of the C functions at m points.
     covariance : ndarray of shape (m, C, C)
+        Their covariance matrices, such as those of `ClassCovariance`.
 
     Returns
     -------
     ndarray of shape (m, C)
         The class probabilities; rows sum to 1.
+
+    See Also
+    --------
+    expected_probability : The same for two classes and one function.
+    ClassCovariance : The covariance of the class functions.
 
     Notes
     -----
@@ -444,6 +483,13 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     more classes, it is the mean over 4096 points of a Sobol sequence, the same in every call.  Its
     error is up to 1e-4 for 3 classes and 5e-4 for 10 classes if f has a standard deviation of 1,
     and up to 5e-4 and about 5e-3 if f has a standard deviation of 8.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section 3.5.
+
+    Sobol', "On the distribution of points in a cube and the approximate evaluation of integrals",
+    USSR Computational Mathematics and Mathematical Physics 7, 1967.
 
     Examples
     --------
@@ -508,7 +554,8 @@ class LaplaceLikelihood(DenseObjective):
 
         log q(y) = log p(y | f) - f^T K^-1 f / 2 - log det(I + K W) / 2
 
-    where f is the posterior mode and W is the Hessian of -log p(y | f) at f.
+    where f is the posterior mode and W is the Hessian of -log p(y | f) at f.  Maximise it to choose
+    the kernel parameters of a Gaussian process classifier.
 
     Parameters
     ----------
@@ -520,13 +567,23 @@ class LaplaceLikelihood(DenseObjective):
         The labels: for two classes one column of 0 and 1, with one function f and the logistic
         link; for C classes C indicator columns, with one function f_c per class and the softmax
         link.  All functions have the same kernel.
-    max_memory : int, str or None
-        The memory budget.  One column needs 3 arrays of n x n numbers, and 4 for a gradient;
-        C columns need C + 4, and C + 5 for a gradient.
+    noise : float or array of shape (n,), default=0
+        Ignored: the randomness of labels is part of the link.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.  One column needs 3 arrays of n x n numbers, and 4 for a gradient; C columns
+        need C + 4, and C + 5 for a gradient.
     max_iter : int, default=100
-        Largest number of Newton steps for finding the mode.
+        Largest number of Newton steps for finding the mode.  Increase it if `posterior` warns that
+        the mode was not found.
     warm : bool, default=False
-        Whether the Newton steps start at the previous mode, rather than at f = 0.
+        Whether the Newton steps start at the previous mode, rather than at f = 0.  This saves steps
+        in an optimisation, but values then depend slightly on the previous ones.
+
+    See Also
+    --------
+    GaussianProcessClassifier : The estimator that maximises this likelihood.
+    expected_probability : Class probabilities from the posterior of f.
 
     Notes
     -----
@@ -540,6 +597,14 @@ class LaplaceLikelihood(DenseObjective):
 
     Two columns 1 - y, y with the kernel k are equivalent to one column y with the kernel 2 k,
     because the probabilities depend only on the difference of the two functions.
+
+    References
+    ----------
+    Williams and Barber, "Bayesian classification with Gaussian processes", IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 20, 1998.
+
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, sections
+    3.4, 3.5 and 5.5.
 
     Examples
     --------
@@ -604,7 +669,19 @@ class LaplaceLikelihood(DenseObjective):
         return mode.value, derivatives(kernel, self.X, weights, block=block)[0]
 
     def posterior(self, theta: Theta = None) -> Posterior:
-        """Return the mean and covariance of f given the labels, by the Laplace approximation."""
+        """Return the mean and covariance of f given the labels, by the Laplace approximation.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        Posterior
+            The mean as an `Expansion` of 1 or C functions on the n observations.  The covariance is
+            a `Conditioned` kernel for two classes, and a `ClassCovariance` for indicator columns.
+        """
         watch, kernel = Stopwatch(), self._kernel_at(theta)
         mode = self._find_mode(dense_matrix(kernel, self.X, self.max_memory))
         status = Status.CONVERGED if mode.converged else Status.NOT_CONVERGED

@@ -225,12 +225,18 @@ def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
     q : int
         The number of dimensions.
     scales : float or array of shape (q,), optional
-        The length scales; by default, those of the kernel.
+        The length scales; by default, those of the kernel.  A single number applies to all
+        dimensions.
 
     Returns
     -------
     Kernel
         v*RBF(l) or Stretch(Linear(), l), with q length scales.
+
+    See Also
+    --------
+    length_scales : Read the length scales.
+    expectations : Psi statistics of such a kernel.
 
     Examples
     --------
@@ -266,6 +272,22 @@ def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
 def length_scales(kernel: Any) -> np.ndarray:
     """Return the length scales of a kernel that `with_relevance` returned.
 
+    A large length scale means that the latent dimension is irrelevant.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        v*RBF(l) or Stretch(Linear(), l).
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        One length scale per dimension.
+
+    See Also
+    --------
+    with_relevance : Create such a kernel.
+
     Examples
     --------
     >>> from mercer.models.gp import length_scales
@@ -280,17 +302,32 @@ def length_scales(kernel: Any) -> np.ndarray:
 def expectations(kernel: Kernel, Z: np.ndarray) -> Expectations:
     """Return the psi statistics of a kernel that `with_relevance` returned.
 
+    They are expectations of kernel values at points with Gaussian distributions x_i ~ N(mu_i, S_i),
+    on which the Bayesian GPLVM is based:
+
+        psi0_i = <k(x_i, x_i)>,   psi1_ia = <k(x_i, z_a)>,   psi2_ab = sum_i <k(x_i, z_a) k(x_i,
+        z_b)>
+
     Parameters
     ----------
     kernel : Kernel
         v*RBF(l) or Stretch(Linear(), l), with one length scale per dimension.
     Z : ndarray of shape (m, q)
-        The inducing points.
+        The m inducing points z_a.
 
     Returns
     -------
     Expectations
-        An object with the methods `psi0`, `psi1`, `psi2` and `pullback`.
+        An object with the methods `psi0`, `psi1` and `psi2`, which return arrays of shape (n,), (n,
+        m) and (m, m), and with `pullback` for derivatives.
+
+    See Also
+    --------
+    LatentBound : The bound that uses these statistics.
+
+    References
+    ----------
+    Titsias and Lawrence, "Bayesian Gaussian process latent variable model", AISTATS 2010.
 
     Examples
     --------
@@ -369,11 +406,23 @@ class LatentLikelihood(LatentObjective):
     Y : array of shape (n, d)
         The observed data.
     n_components : int
-        The number of columns of Z.
+        The number q of columns of Z, the dimension of the latent points.
     prior : bool, default=True
-        Whether to add log p(Z).  If False, the objective is log p(Y | Z, theta).
-    max_memory : int, str or None
-        The memory budget.
+        Whether to add log p(Z), which fixes the scale of the latent points.  If False, the
+        objective is log p(Y | Z, theta).
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+
+    See Also
+    --------
+    GPLVM : The estimator that maximises this likelihood.
+    LatentBound : Objective in which the latent points are integrated out.
+
+    References
+    ----------
+    Lawrence, "Probabilistic non-linear principal component analysis with Gaussian process latent
+    variable models", JMLR 6, 2005.
 
     Examples
     --------
@@ -403,16 +452,53 @@ class LatentLikelihood(LatentObjective):
         return np.concatenate([unbounded, self.kernel.bounds])
 
     def joined(self, Z: np.ndarray) -> np.ndarray:
-        """Return the parameter vector u: the points Z, followed by the theta of the kernel."""
+        """Return the parameter vector u: the points Z, followed by the theta of the kernel.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, q)
+            The latent points.
+
+        Returns
+        -------
+        ndarray of shape (n q + p,)
+            The vector u, for p kernel parameters.
+        """
         return np.concatenate([Z.ravel(), self.kernel.theta])
 
     def split(self, u: np.ndarray) -> tuple[np.ndarray, Kernel]:
-        """Return the points Z and the kernel that the parameter vector u describes."""
+        """Return the points Z and the kernel that the parameter vector u describes.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n q + p,)
+            The parameter vector.
+
+        Returns
+        -------
+        Z : ndarray of shape (n, q)
+            The latent points.
+        kernel : Kernel
+            The kernel with its parameters.
+        """
         size = len(self.Y) * self.n_components
         return u[:size].reshape(-1, self.n_components), self.kernel.with_theta(u[size:])
 
     def value_and_gradient(self, u: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient; -inf and 0 if K is not positive definite."""
+        """Return the objective and its gradient; -inf and 0 if K is not positive definite.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n q + p,)
+            The parameter vector; see `joined`.
+
+        Returns
+        -------
+        value : float
+            The log likelihood, including the prior of Z if `prior`.
+        gradient : ndarray of shape (n q + p,)
+            Its derivatives in u.
+        """
         (Z, kernel), (_, d) = self.split(u), self.Y.shape
         try:
             system = FactorizedCovariance(kernel, Z, 0.0, self.max_memory)
@@ -438,6 +524,23 @@ class LatentLikelihood(LatentObjective):
 class LatentState(NamedTuple):
     """The variables of `LatentBound`: latent points N(mu, S), inducing points Z, kernel, noise.
 
+    Attributes
+    ----------
+    mu : ndarray of shape (n, q)
+        The means of the latent points.
+    S : ndarray of shape (n, q)
+        Their variances, one per dimension.
+    Z : ndarray of shape (m, q)
+        The inducing points.
+    kernel : Kernel
+        v*RBF(l) or Stretch(Linear(), l), with q length scales.
+    noise : float
+        The noise variance s.
+
+    See Also
+    --------
+    LatentBound : The bound as a function of these variables.
+
     Examples
     --------
     >>> import numpy as np
@@ -456,7 +559,18 @@ class LatentState(NamedTuple):
     noise: float
 
     def permuted(self, order: Any) -> LatentState:
-        """Return the same state with its latent dimensions in another order."""
+        """Return the same state with its latent dimensions in another order.
+
+        Parameters
+        ----------
+        order : sequence of int, of length q
+            The index of the old dimension at each new position.
+
+        Returns
+        -------
+        LatentState
+            The permuted state.
+        """
         kernel = with_relevance(self.kernel, len(order), length_scales(self.kernel)[order])
         mu, S, Z = (array[:, order] for array in (self.mu, self.S, self.Z))
         return LatentState(mu, S, Z, kernel, self.noise)
@@ -484,6 +598,10 @@ class RowBound:
         L with L L^T = K, and B with B B^T = C = I + L^-1 psi2 L^-T / s.
     noise : float
         The noise variance s.
+
+    See Also
+    --------
+    LatentBound : The bound for all training rows.
 
     Examples
     --------
@@ -514,13 +632,42 @@ class RowBound:
         self.psi2_weight = 0.5 / noise * unwhiten(factor, self.whitened_weights)
 
     def pullback(self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray) -> PsiPullback:
-        """Return, for each row, the sum of the terms with psi statistics, and its derivatives."""
+        """Return, for each row, the sum of the terms with psi statistics, and its derivatives.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, d)
+            The rows y.
+        mu, S : ndarrays of shape (n, q)
+            Means and variances of their latent distributions.
+
+        Returns
+        -------
+        PsiPullback
+            The sums `rows` of shape (n,), and the derivatives of their total in `mu`, `S`, `Z` and
+            `theta`.
+        """
         return self.psi.pullback(mu, S, self.psi0_weight, Y @ self.psi1_weight.T, self.psi2_weight)
 
     def value_and_gradients(
         self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the contribution of each row, and its derivatives in mu and log S."""
+        """Return the contribution of each row, and its derivatives in mu and log S.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (n, d)
+            The rows y.
+        mu, S : ndarrays of shape (n, q)
+            Means and variances of their latent distributions.
+
+        Returns
+        -------
+        values : ndarray of shape (n,)
+            The contributions.
+        by_mu, by_log_S : ndarrays of shape (n, q)
+            The derivatives of each contribution.
+        """
         terms = self.pullback(Y, mu, S)
         value = terms.rows - kl_divergences(mu, S) - 0.5 * self.d * np.log(2.0 * np.pi * self.noise)
         value -= 0.5 / self.noise * np.sum(Y**2, axis=1)
@@ -552,7 +699,7 @@ class LatentBound(LatentObjective):
 
     with the noise variance s, A = L^-1 psi2 L^-T / s and K = k(Z, Z) = L L^T.  The latent points X
     are integrated out with q(x_i) = N(mu_i, diag S_i) and the prior N(0, I); the values of f at the
-    m inducing points Z have their optimal distribution (Titsias & Lawrence, 2010).
+    m inducing points Z have their optimal distribution (Titsias and Lawrence).
 
     All parameters are stored in one vector u: mu, log S, Z, the theta of the kernel, and log s.
 
@@ -562,16 +709,31 @@ class LatentBound(LatentObjective):
         v*RBF(l) or Stretch(Linear(), l), as returned by `with_relevance`.
     Y : array of shape (n, d)
         The observed data, centred.
-    n_components, n_inducing : int
-        The number of columns of mu, and of rows of Z.
+    n_components : int
+        The number q of columns of mu, the dimension of the latent points.
+    n_inducing : int
+        The number m of inducing points.  More points make the bound tighter; the time is
+        proportional to n m^2.
     n_threads : int, optional
         Number of threads; by default, all processors.  The results do not depend on it.
+
+    See Also
+    --------
+    BayesianGPLVM : The estimator that maximises this bound.
+    LatentLikelihood : Objective with the latent points as parameters.
 
     Notes
     -----
     A jitter of 1e-6 times the mean diagonal entry is added to the diagonal of K.  F is still a
     bound, because this is equivalent to observing the inducing values with noise.  Rows are
     processed in blocks: apart from the blocks, no array is larger than Y, mu or an m x m matrix.
+
+    References
+    ----------
+    Titsias and Lawrence, "Bayesian Gaussian process latent variable model", AISTATS 2010.
+
+    Damianou, Titsias and Lawrence, "Variational inference for latent variables and uncertain inputs
+    in Gaussian processes", JMLR 17, 2016.
 
     Examples
     --------
@@ -605,13 +767,35 @@ class LatentBound(LatentObjective):
         return np.concatenate(parts)
 
     def joined(self, state: LatentState) -> np.ndarray:
-        """Return the parameter vector u of a state."""
+        """Return the parameter vector u of a state.
+
+        Parameters
+        ----------
+        state : LatentState
+            The variables of the bound.
+
+        Returns
+        -------
+        ndarray of shape (2 n q + m q + p + 1,)
+            The vector u: mu, log S, Z, the p kernel parameters theta, and log s.
+        """
         mu, S, Z, kernel, noise = state
         log_S, log_s = np.log(S).ravel(), [np.log(noise)]
         return np.concatenate([mu.ravel(), log_S, Z.ravel(), kernel.theta, log_s])
 
     def split(self, u: np.ndarray) -> LatentState:
-        """Return the state that the parameter vector u describes."""
+        """Return the state that the parameter vector u describes.
+
+        Parameters
+        ----------
+        u : ndarray of shape (2 n q + m q + p + 1,)
+            The parameter vector; see `joined`.
+
+        Returns
+        -------
+        LatentState
+            The variables of the bound.
+        """
         mu, log_S, Z, theta, log_s = np.split(u, np.cumsum(self._sizes)[:-1])
         q = self.n_components
         kernel = self.kernel.with_theta(theta)
@@ -619,7 +803,20 @@ class LatentBound(LatentObjective):
         return LatentState(mu.reshape(-1, q), S, Z.reshape(-1, q), kernel, noise)
 
     def value_and_gradient(self, u: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the bound and its gradient; -inf and 0 if K is not positive definite."""
+        """Return the bound and its gradient; -inf and 0 if K is not positive definite.
+
+        Parameters
+        ----------
+        u : ndarray of shape (2 n q + m q + p + 1,)
+            The parameter vector; see `joined`.
+
+        Returns
+        -------
+        value : float
+            The bound F.
+        gradient : ndarray, of the shape of u
+            Its derivatives in u.
+        """
         mu, S, Z, kernel, s = state = self.split(u)
         psi = expectations(kernel, Z)
         try:
@@ -647,13 +844,32 @@ class LatentBound(LatentObjective):
         return value, np.concatenate(parts)
 
     def posterior(self, state: LatentState) -> tuple[Expansion, Conditioned]:
-        """Return the mean and covariance of f, for the optimal distribution of inducing values."""
+        """Return the mean and covariance of f, for the optimal distribution of inducing values.
+
+        Parameters
+        ----------
+        state : LatentState
+            The variables of the bound.
+
+        Returns
+        -------
+        mean : Expansion
+            d functions of latent points, on the m inducing points.
+        covariance : Conditioned
+            The covariance of each function.
+        """
         inner = self._inducing_system(state, expectations(state.kernel, state.Z))
         mean = Expansion(state.kernel, state.Z, inner.alpha)
         return mean, Conditioned(state.kernel, state.Z, inner.L, inner.B)
 
     def workspace(self) -> int:
-        """Return the memory of an optimisation, in bytes: vectors of L-BFGS, and blocks of rows."""
+        """Return the memory of an optimisation, in bytes: vectors of L-BFGS, and blocks of rows.
+
+        Returns
+        -------
+        int
+            The number of bytes.
+        """
         n_arrays = _TUNING.arrays_per_thread * check_threads(self.n_threads)
         blocks = n_arrays * max(_TUNING.block_entries, self.n_inducing**2)
         return 8 * (_TUNING.optimiser_vectors * sum(self._sizes) + blocks)

@@ -237,7 +237,7 @@ _TUNING = _OptimiserTuning()
 
 @dataclass(frozen=True)
 class Optimum:
-    """The result of `maximise`.
+    """The result of `maximise`: the best parameters and how the search ended.
 
     Attributes
     ----------
@@ -251,6 +251,10 @@ class Optimum:
         Whether the search converged.
     message : str
         Why the search ended.
+
+    See Also
+    --------
+    maximise : Compute an optimum.
 
     Examples
     --------
@@ -285,6 +289,9 @@ def maximise(
 ) -> Optimum:
     """Return the theta near `start` that maximises the objective within the bounds.
 
+    The search uses L-BFGS or, if the objective has cheap approximate second derivatives, Newton
+    steps in a trust region.  With more than 500 observations it starts on a random subset of them.
+
     Parameters
     ----------
     objective : MarginalLikelihood or another objective
@@ -303,7 +310,7 @@ def maximise(
     log : callable, optional
         Function that is called with a line of progress text after each evaluation.
     max_iter : int, default=1000
-        Largest number of steps of each search.
+        Largest number of steps of each search.  Increase it if `converged` is False.
     gain : float, optional
         The search ends when the last ten steps gained less than this on average.  Use it for
         problems with many parameters, where small gains are always possible.
@@ -313,7 +320,24 @@ def maximise(
     Returns
     -------
     Optimum
-        The best theta, the value there, and whether the search converged.
+        The best theta of shape (p,), the value there, and whether the search converged.
+
+    See Also
+    --------
+    MarginalLikelihood : An objective.
+    tune : Choose the parameters of an estimator.
+
+    Notes
+    -----
+    A likelihood may have several local optima.  To find a better one, start from several values of
+    theta and use the result with the largest value.
+
+    References
+    ----------
+    Byrd, Lu, Nocedal and Zhu, "A limited memory algorithm for bound constrained optimization", SIAM
+    Journal on Scientific Computing 16, 1995.
+
+    Nocedal and Wright, "Numerical Optimization", 2nd edition, Springer, 2006.
 
     Examples
     --------

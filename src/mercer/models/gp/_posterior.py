@@ -28,16 +28,27 @@ _MAX_REPR_POINTS = 64  # with more points, the repr does not list their values
 class Posterior:
     """Posterior mean and covariance of a Gaussian process.
 
+    The `posterior` methods of objectives return this object.
+
     Attributes
     ----------
     expansion : Expansion
-        The posterior mean, one function per target.
+        The posterior mean, one function per target.  ``expansion(X)`` has shape (n, q).
     covariance : Kernel or ClassCovariance
         The posterior covariance of f(x) and f(z), usually `Conditioned`; the same for all targets.
         For several classes it is a `ClassCovariance`: the covariance matrix of the class functions
         at each point.
     report : Report
         How the posterior was computed, with its residuals.
+
+    See Also
+    --------
+    MarginalLikelihood : Compute an exact posterior.
+    Conditioned : The posterior covariance.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section 2.2.
 
     Examples
     --------
@@ -55,9 +66,22 @@ class Posterior:
     report: Report
 
     def moments(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means (n, q) and variances (n,) at X; both use the same kernel evaluations.
+        """Return the posterior means and variances of f; both use the same kernel evaluations.
 
         The covariance must be `Conditioned`.
+
+        Parameters
+        ----------
+        X : points
+            The n points at which f is predicted.
+
+        Returns
+        -------
+        means : ndarray of shape (n, q)
+            The posterior means, one column per target.
+        variances : ndarray of shape (n,)
+            The posterior variances.  They include the noise of `White` terms in the kernel, but not
+            the `noise` of the objective.
         """
         f, means = self.expansion, []
 
@@ -130,6 +154,19 @@ class Conditioned(PosteriorKernel):
     inner : array of shape (m, m), optional
         The Cholesky factor B, lower triangular; None if S are the observations.
 
+    See Also
+    --------
+    Posterior : The posterior mean with this covariance.
+    MarginalLikelihood : Compute an exact posterior.
+    InducingBound : Compute a posterior from inducing points.
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", MIT Press, 2006, section 2.2.
+
+    Titsias, "Variational learning of inducing variables in sparse Gaussian processes", AISTATS
+    2009.
+
     Examples
     --------
     >>> import numpy as np
@@ -186,7 +223,18 @@ class Conditioned(PosteriorKernel):
     def variances(self, X: Points, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
         """Return the posterior variance k(x, x | data) at each point x of X.
 
-        `cross_kernel(points)` returns a new array with the rows k_S(x); it is overwritten.
+        Parameters
+        ----------
+        X : points
+            The n points.
+        cross_kernel : callable
+            ``cross_kernel(points)`` returns a new array with the rows k_S(x), of shape
+            (len(points), m); the array is overwritten.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The posterior variances.
         """
         X = as_float64(X)
         prior = np.array(self.kernel.diag(X), dtype=float)

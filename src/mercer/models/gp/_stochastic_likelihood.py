@@ -351,6 +351,25 @@ _POSTERIOR_TOL = 1e-8
 class Estimate(NamedTuple):
     """Estimate of the log marginal likelihood, with its standard error.
 
+    `StochasticLikelihood.estimate` returns it.
+
+    Attributes
+    ----------
+    value : float
+        The estimate of log p.
+    standard_error : float
+        The standard error of `value`, estimated from the probes; 0 if the preconditioner is exact.
+    gradient : ndarray of shape (p,) or None
+        The estimate of the gradient of log p in theta.
+    n_iter : int
+        The number of products with K.
+    gap : float
+        A bound on the error of `value` from the tolerance of conjugate gradients and from rounding.
+
+    See Also
+    --------
+    StochasticLikelihood : Compute an estimate.
+
     Examples
     --------
     >>> import numpy as np
@@ -377,15 +396,35 @@ class StochasticLikelihood(InducingPointObjective):
         log p(Y) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),     C = K + D
         log det C = log det P + E u^T log(P^-1/2 C P^-1/2) u,     P = Q + D,  Q = K_nS K_SS^-1 K_Sn
 
-    D is the noise, S are landmarks, E is the expectation, and u is uniform on the sphere
-    |u|^2 = n.  No n x n array is needed: for every product with K, its tiles are evaluated again.
+    Use it if there are too many points for the exact likelihood, and too many landmarks would be
+    needed for `InducingBound`.
+
+    D is the noise, S are landmarks, E is the expectation, and u is uniform on the sphere |u|^2 = n.
+    No n x n array is needed: for every product with K, its tiles are evaluated again.
 
     Parameters
     ----------
-    kernel, X, Y, noise
-        See `MarginalLikelihood`.
-    rank, landmarks, max_memory, n_threads
-        See `InducingBound`.
+    kernel : Kernel
+        The prior covariance, including the noise as a `White` term if theta should contain it.
+    X : points
+        The n observations.
+    Y : array of shape (n,) or (n, q)
+        The targets; the prior mean is 0.
+    noise : float or array of shape (n,), default=0
+        Variance added to the diagonal of K.  It is not part of theta.  The total noise must be
+        positive.
+    rank : int, optional
+        The number of landmarks of the preconditioner; by default 500, or all points if there are
+        fewer.  More landmarks reduce the number of steps and the standard error.
+    landmarks : str or points, default="auto"
+        The landmarks, or how to choose them; see `InducingBound`.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+    n_threads : int, optional
+        Number of threads; by default, all processors.
+    candidates : points, optional
+        The points among which the landmarks are chosen; by default X.
     probes : int, default=16
         The number of random vectors for log det.  The standard error is proportional to
         1 / sqrt(probes).
@@ -394,22 +433,36 @@ class StochasticLikelihood(InducingPointObjective):
         where b is the right-hand side.  The relative error of y^T C^-1 y is of the order of tol^2.
     max_iter : int, default=1000
         Largest number of conjugate gradient steps.
-    random_state : int, Generator, RandomState or None
+    random_state : int, Generator, RandomState or None, default=None
         Random seed for landmarks and probes; None means 0.
+
+    See Also
+    --------
+    MarginalLikelihood : Exact likelihood, for fewer points.
+    InducingBound : Deterministic lower bound.
+    choose_objective : Choose between the three.
 
     Notes
     -----
     C^-1 Y, and C^-1 z for the probes z = P^1/2 u, come from one run of conjugate gradients
     preconditioned by P.  The coefficients of this run are those of the Lanczos method and give the
-    logarithm (Gardner et al., NeurIPS 2018).  The preconditioner also removes most of the variance
-    of the estimate (Wenger et al., ICML 2022); if all points are landmarks, it removes all of it.
-    The gradient uses the same identity:
+    logarithm (Gardner et al.).  The preconditioner also removes most of the variance of the
+    estimate (Wenger et al.); if all points are landmarks, it removes all of it.  The gradient uses
+    the same identity:
 
         tr C^-1 dC = tr P^-1 dP + E (C^-1 z)^T dC (P^-1 z) - (P^-1 z)^T dP (P^-1 z)
 
     Landmarks and probes are drawn once and do not change with theta, so that values can be
     compared.  The gradient is an estimate of the gradient of log p; it is not the derivative of
     the estimated value.  An optimisation can therefore converge only up to the errors of both.
+
+    References
+    ----------
+    Gardner, Pleiss, Bindel, Weinberger and Wilson, "GPyTorch: blackbox matrix-matrix Gaussian
+    process inference with GPU acceleration", NeurIPS 2018.
+
+    Wenger, Pleiss, Hennig, Cunningham and Gardner, "Preconditioning for scalable Gaussian process
+    hyperparameter optimization", ICML 2022.
 
     Examples
     --------
@@ -455,7 +508,18 @@ class StochasticLikelihood(InducingPointObjective):
         return estimate.value, np.asarray(estimate.gradient)
 
     def estimate(self, theta: Theta = None) -> Estimate:
-        """Return the estimates of log p and of its gradient, with the standard error."""
+        """Return the estimates of log p and of its gradient, with the standard error.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        Estimate
+            The value, its standard error, and the gradient of shape (p,).
+        """
         self._require_gradient()
         return self._estimate(theta, gradient=True)
 
@@ -468,6 +532,16 @@ class StochasticLikelihood(InducingPointObjective):
         """Return the standard error of the value at theta.
 
         An optimisation cannot distinguish values that differ by much less than this.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        float
+            The standard error.
         """
         return self._estimate(theta, gradient=False).standard_error
 
@@ -478,6 +552,17 @@ class StochasticLikelihood(InducingPointObjective):
         The covariance solves a system of n equations for every new point; see `Solved`.  This is
         slow.  The covariance of `InducingBound` is faster but approximate: it ignores the part of
         the data that the landmarks cannot represent, and can be too small or too large.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        Posterior
+            The mean as an `Expansion` of q functions on the n observations, and the covariance as a
+            kernel.
         """
         watch = Stopwatch()
         kernel, q = self._kernel_at(theta), self.Y.shape[1]
@@ -633,19 +718,28 @@ def exact_likelihood_memory(n: int) -> int:
 def choose_objective(spec: str, n: int, max_memory: MemoryLimit = None) -> type[Objective]:
     """Return the objective class for a solver name and a number of points.
 
+    Gaussian process estimators call it to interpret their `solver` parameter.
+
     Parameters
     ----------
     spec : {"auto", "cholesky", "exact", "nystroem", "cg"}
-        The solver name; see the table.
+        The solver name; see the table.  "auto" is exact whenever that is affordable.
     n : int
         The number of points.
-    max_memory : int, str or None
-        The memory budget, in bytes or as a string such as "2 GiB"; used by "auto" only.
+    max_memory : int, str or None, default=None
+        The memory budget, in bytes or as a string such as "2 GiB"; used by "auto" only.  None means
+        half of the memory of this computer.
 
     Returns
     -------
     type
         A subclass of `Objective`.
+
+    See Also
+    --------
+    MarginalLikelihood : The exact objective.
+    InducingBound : Lower bound from inducing points.
+    StochasticLikelihood : Estimate by conjugate gradients.
 
     Notes
     -----

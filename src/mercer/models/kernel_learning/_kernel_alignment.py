@@ -179,11 +179,12 @@ def alignment(
 ) -> float:
     """Return the centred alignment of two kernels, or of a kernel and targets, on the points X.
 
-    The alignment is <A, B> / (|A| |B|), where A and B are the centred kernel matrices.  It is 1 for
-    kernels that differ only by a positive factor and a constant, and about 0 for kernels that
-    measure unrelated properties.  Without centring, any two kernels with positive values would
-    appear aligned (Cortes, Mohri and Rostamizadeh, JMLR 2012).  The matrices are evaluated in tiles
-    and never stored.
+    Use it to choose a kernel for given targets before a model is trained, or to find out whether
+    two kernels measure the same property.  The alignment is <A, B> / (|A| |B|), where A and B are
+    the centred kernel matrices.  It is 1 for kernels that differ only by a positive factor and a
+    constant, and about 0 for kernels that measure unrelated properties.  Without centring, any two
+    kernels with positive values would appear aligned (Cortes, Mohri and Rostamizadeh).  The
+    matrices are evaluated in tiles and never stored.
 
     Parameters
     ----------
@@ -192,18 +193,33 @@ def alignment(
         Kernel parameters that depend on the data, such as "median", are computed from X with its
         weights.  Targets are floats of shape (n,) or (n, q), or labels of shape (n,), which are
         one-hot encoded.  Integers of shape (n,) are labels.
-    X : points
+    X : points, optional
         The n points; not needed if k1 and k2 are matrices or targets.
     sample_weight : array of shape (n,), optional
         Weights of the points.  A point of weight 2 counts as two points, also when kernel
         parameters are computed from the data; a point of weight 0 is ignored.
     max_memory : int, str or None, default=None
-        The memory budget, as in `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     float
-        The alignment, between -1 and 1.
+        The alignment, between -1 and 1.  It is not negative if both matrices are positive
+        semidefinite.
+
+    See Also
+    --------
+    MultipleKernel : Weighted sum of kernels with a large alignment.
+    hsic : The inner product <A, B> / n^2, without normalisation.
+    TargetAlignment : The alignment with targets as a function of kernel parameters.
+
+    References
+    ----------
+    Cristianini, Shawe-Taylor, Elisseeff and Kandola, "On kernel-target alignment", NIPS 2001.
+
+    Cortes, Mohri and Rostamizadeh, "Algorithms for learning kernels based on centered alignment",
+    JMLR 13, 2012.
 
     Examples
     --------
@@ -306,6 +322,8 @@ _N_MATRICES = 6  # number of n x n matrices in memory, including temporary ones
 class TargetAlignment:
     """The centred alignment of a kernel with the targets, as a function of theta.
 
+    `mercer.models.gp.maximise` maximises it to choose kernel parameters without training a model.
+
     The objective is n <A, T> / (|A| |T|), where A is the centred kernel matrix and T the centred
     Y Y^T.  The factor n gives it the scale of a log likelihood.  Its derivatives are
 
@@ -320,11 +338,23 @@ class TargetAlignment:
     X : points
         The n training points.
     Y : ndarray of shape (n, q)
-        The targets.
+        The targets; class labels must be one-hot encoded.
     weights : ndarray of shape (n,), optional
         Weights of the points; a point of weight 2 counts as two points.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+
+    See Also
+    --------
+    alignment : The alignment of two kernels, or of a kernel and targets.
+    tune : Choose the parameters of an estimator.
+    mercer.models.gp.maximise : Maximise an objective.
+
+    References
+    ----------
+    Cortes, Mohri and Rostamizadeh, "Algorithms for learning kernels based on centered alignment",
+    JMLR 13, 2012.
 
     Examples
     --------
@@ -351,16 +381,51 @@ class TargetAlignment:
         return self.kernel.theta
 
     def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective restricted to the points with these indices."""
+        """Return the objective restricted to some of the points.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The indices of the points.
+
+        Returns
+        -------
+        TargetAlignment
+            The objective for ``X[rows]`` and ``Y[rows]``.
+        """
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, X=take(self.X, rows), Y=self.Y[rows], weights=weights)
 
     def value(self, theta: np.ndarray | None = None) -> float:
-        """Return the objective at theta; None means the theta of `kernel`."""
+        """Return the objective at theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,), optional
+            The logarithms of the p free kernel parameters; None means those of `kernel`.
+
+        Returns
+        -------
+        float
+            The alignment times n.
+        """
         return self.value_and_gradient(theta)[0]
 
     def value_and_gradient(self, theta: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient with respect to theta."""
+        """Return the objective and its gradient with respect to theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,), optional
+            The logarithms of the p free kernel parameters; None means those of `kernel`.
+
+        Returns
+        -------
+        value : float
+            The alignment times n.
+        gradient : ndarray of shape (p,)
+            Its derivatives in theta.
+        """
         n = length(self.X)
         check_budget(8 * _N_MATRICES * n * n, self.max_memory, f"an alignment of {n} points")
         kernel = self.kernel if theta is None else self.kernel.with_theta(theta)

@@ -390,6 +390,10 @@ class KernelWeights:
     alignment, alignment_of_average : float or None
         The alignment of the weighted sum with the targets, and that of the sum with equal weights.
 
+    See Also
+    --------
+    MultipleKernel.learn : Compute the weights.
+
     Examples
     --------
     >>> import numpy as np
@@ -434,6 +438,8 @@ class KernelWeights:
 class MultipleKernel(Kernel):
     """A weighted sum of kernels whose weights are learned when an estimator is fitted.
 
+    Use it if several kernels are plausible, or if groups of columns are of unknown relevance.
+
     The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like the
     parameter of ``RBF("median")``, the weights are computed from the training data: a fitted
     estimator has a plain sum of kernels as its `kernel_`, which is positive definite because no
@@ -447,11 +453,11 @@ class MultipleKernel(Kernel):
                   and can therefore be used in kernel PCA
     "alignment"   the alignment of each kernel with the targets
     "alignf"      maximise the alignment of the sum with the targets: sparse, and redundant
-                  kernels share one weight (Cortes, Mohri and Rostamizadeh, 2012)
+                  kernels share one weight (Cortes, Mohri and Rostamizadeh)
     "easymkl"     the contribution of each kernel to the margin between classes (Aiolli and
-                  Donini, 2015)
+                  Donini)
     "simplemkl"   minimise the objective of a support vector machine with this C: sparse
-                  (Rakotomamonjy et al., 2008)
+                  (Rakotomamonjy et al.)
     "likelihood"  maximise the marginal likelihood of a Gaussian process; n^2 memory, n^3 time
     ============= ============================================================================
 
@@ -465,20 +471,39 @@ class MultipleKernel(Kernel):
         The kernels, or anything that `as_kernel` accepts, all for the same kind of points.  Use
         `Select(kernel, columns)` for a kernel on some of the columns.
     method : str, default="alignf"
-        See the table above.
+        How the weights are learned; see the table above.  Start with "average" as a baseline.  Use
+        "alignf" for regression and classification, and "easymkl" or "simplemkl" for classification
+        with SVMs.
     normalize : bool, default=True
         Whether each kernel is divided by its size s_k on the data, the trace of its centred matrix
         divided by n.  The sum then has size 1, so that alpha or C have the same meaning for all
         kernels.  If False, s_k = 1.
     ridge : float, default=0.1
-        For "easymkl", between 0 (distance between the convex hulls of the classes) and 1
-        (distance between their means).
+        For "easymkl", between 0 (distance between the convex hulls of the classes) and 1 (distance
+        between their means).
     C : float, default=1.0
         The penalty parameter of the SVM, for "simplemkl".
     subsample : int or None, default=None
         The number of evenly spaced points from which the weights are learned; None uses all points.
+        Set it for large n, because the time grows with its square.
     max_memory : int, str or None, default=None
         The memory budget for learning the weights; None uses the budget of the estimator.
+
+    See Also
+    --------
+    alignment : Alignment of a kernel with targets.
+    search_kernels : Search for a kernel expression.
+    mercer.kernels.Sum : Sum of kernels with fixed weights.
+
+    References
+    ----------
+    Cortes, Mohri and Rostamizadeh, "Algorithms for learning kernels based on centered alignment",
+    JMLR 13, 2012.
+
+    Aiolli and Donini, "EasyMKL: a scalable multiple kernel learning algorithm", Neurocomputing 169,
+    2015.
+
+    Rakotomamonjy, Bach, Canu and Grandvalet, "SimpleMKL", JMLR 9, 2008.
 
     Examples
     --------
@@ -539,7 +564,8 @@ class MultipleKernel(Kernel):
         X : points
             The n training points.
         y : array of shape (n,) or (n, q), optional
-            The targets: floats are numeric targets, any other type means class labels.
+            The targets: floats are numeric targets, any other type means class labels.  All methods
+            but "average" need them.
         sample_weight : array of shape (n,), optional
             Weights of the points.  A point of weight 2 counts as two points; with "easymkl" and
             "likelihood" it counts as one point with half the noise variance.
@@ -547,6 +573,16 @@ class MultipleKernel(Kernel):
         Returns
         -------
         KernelWeights
+            The `weights` of shape (p,), the alignments, and the resulting `kernel`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import MultipleKernel
+        >>> from mercer.kernels import RBF, Linear
+        >>> X = np.linspace(-1, 1, 50)[:, None]
+        >>> MultipleKernel([RBF(0.1), Linear()]).learn(X, 3.0 * X[:, 0]).weights.round(2)
+        array([0., 1.])
         """
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         Y = None if y is None else targets_to_matrix(y)

@@ -98,6 +98,10 @@ class SearchLog:
     message : str
         The reason why the search ended.
 
+    See Also
+    --------
+    search_kernels : Run a structure search.
+
     Examples
     --------
     >>> import numpy as np
@@ -178,7 +182,8 @@ class ExpressionSearch:
     """Greedy search for the sum of products of base kernels with the largest BIC.
 
     At each level, the best expression so far is extended by one move: a base kernel is added as a
-    term, multiplied with a term, or replaced by another one.
+    term, multiplied with a term, or replaced by another one.  An expression is scored by log p(y |
+    theta) - p/2 log n, for n points and p parameters at the best theta.
 
     Parameters
     ----------
@@ -189,13 +194,25 @@ class ExpressionSearch:
     base : sequence of Kernel
         The base kernels, each with a typical length scale.
     max_levels : int
-        The maximum number of moves.
+        The maximum number of moves.  Each adds at most one base kernel.
     max_evaluations : int
-        The maximum number of evaluations of the marginal likelihood.
+        The maximum number of evaluations of the marginal likelihood, which limits the time.
     log : function, optional
         Function that is called with a line of progress text after each level.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
+
+    See Also
+    --------
+    search_kernels : The function for users, which also scales the targets.
+
+    References
+    ----------
+    Duvenaud, Lloyd, Grosse, Tenenbaum and Ghahramani, "Structure discovery in nonparametric
+    regression through compositional kernel search", ICML 2013.
+
+    Schwarz, "Estimating the dimension of a model", Annals of Statistics 6, 1978.
 
     Examples
     --------
@@ -224,7 +241,14 @@ class ExpressionSearch:
         self.tried: list[Candidate] = []
 
     def run(self) -> SearchLog:
-        """Run the search, and return the expressions that were evaluated."""
+        """Run the search, and return the expressions that were evaluated.
+
+        Returns
+        -------
+        SearchLog
+            The candidates in the order of their evaluation, the best kernel, and why the search
+            ended.
+        """
         best: tuple[float, _Expression] = (-np.inf, _Expression(()))
         message = f"the search ended after max_levels={self.max_levels} levels"
         for level in range(self.max_levels):

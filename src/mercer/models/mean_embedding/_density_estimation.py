@@ -51,12 +51,25 @@ _TUNING = _ParzenTuning()
 class DensityKernel:
     """A radial kernel, normalised to a probability density on R^d, for density estimation.
 
+        p(x) = k(x, 0) / c,    c = the integral of k(x, 0) over R^d
+
     Parameters
     ----------
     kernel : RBF, Laplacian, Matern or RationalQuadratic
-        The kernel, whose length scale includes the bandwidth.
+        The kernel, whose length scale includes the bandwidth.  `DensityKernel.of` multiplies a
+        length scale by a bandwidth.
     d : int
         The dimension of the points.
+
+    See Also
+    --------
+    ParzenDensity : Kernel density estimation with this density.
+    choose_bandwidth : Choose the bandwidth.
+
+    References
+    ----------
+    Parzen, "On estimation of a probability density function and mode", Annals of Mathematical
+    Statistics 33, 1962.
 
     Examples
     --------
@@ -72,7 +85,28 @@ class DensityKernel:
 
     @classmethod
     def of(cls, kernel: Kernel, bandwidth: float, d: int) -> DensityKernel:
-        """Create the density for a kernel whose length scale is multiplied by `bandwidth`."""
+        """Create the density for a kernel whose length scale is multiplied by a bandwidth.
+
+        Parameters
+        ----------
+        kernel : RBF, Laplacian, Matern or RationalQuadratic
+            The kernel.  A rational quadratic kernel needs alpha > d / 2, so that its integral is
+            finite.
+        bandwidth : float
+            The factor of the length scale; see `choose_bandwidth`.
+        d : int
+            The dimension of the points.
+
+        Returns
+        -------
+        DensityKernel
+            The normalised kernel.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no known or no finite normalisation.
+        """
         if not isinstance(kernel, (RBF, Laplacian, Matern, RationalQuadratic)):
             raise ValueError(
                 f"{kernel} cannot be used as a density: only RBF, Laplacian, Matern and "
@@ -110,7 +144,20 @@ class DensityKernel:
         return float(unit + np.log(self.scale).sum())
 
     def log_tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
-        """Write log k(P, Q) to `out` and return it; it is finite even where k underflows to 0."""
+        """Write log k(P, Q) to `out` and return it; it is finite even where k underflows to 0.
+
+        Parameters
+        ----------
+        P, Q : Prepared
+            n and m points, prepared by the kernel.
+        out : ndarray of shape (n, m)
+            The array that receives the values.  It must be C-contiguous and of type float64.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            `out`, without the normalisation by `log_constant`.
+        """
         k = self.kernel
         k._statistic(P, Q, out)
         if isinstance(k, (Laplacian, RBF)):
@@ -122,7 +169,20 @@ class DensityKernel:
         return out
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n points from the density; shape (n, d)."""
+        """Draw points from the density, which is centred at 0.
+
+        Parameters
+        ----------
+        n : int
+            The number of points.
+        rng : Generator
+            The random number generator.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The points.
+        """
         k, half = self.kernel, 0.5 * self.d
         if isinstance(k, Laplacian):
             return rng.laplace(size=(n, self.d)) * self.scale
@@ -228,16 +288,33 @@ def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) ->
     ----------
     rule : {"scott", "silverman", "loo"}
         Scott's rule, Silverman's rule, or the maximum of the leave-one-out likelihood.  The first
-        two depend only on the dimension and the effective number of points, 1 / sum_i w_i^2.
+        two depend only on the dimension and the effective number of points, 1 / sum_i w_i^2.  They
+        suit a single mode; use "loo" for several modes, which takes about 30 passes over the pairs
+        of points.
     kernel : Kernel
         The kernel, whose length scale the bandwidth multiplies.
     X : ndarray of shape (n, d)
+        The points.
     w : ndarray of shape (n,)
         Weights of the points, with sum 1.
 
     Returns
     -------
     float
+        The bandwidth, a factor of the length scale.
+
+    See Also
+    --------
+    ParzenDensity : Kernel density estimation, which calls this function.
+
+    References
+    ----------
+    Scott, "Multivariate Density Estimation", Wiley, 1992.
+
+    Silverman, "Density Estimation for Statistics and Data Analysis", Chapman and Hall, 1986.
+
+    Duin, "On the choice of smoothing parameters for Parzen estimators of probability density
+    functions", IEEE Transactions on Computers 25, 1976.
 
     Examples
     --------

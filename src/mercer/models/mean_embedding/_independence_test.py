@@ -83,7 +83,9 @@ _TUNING = _IndependenceTuning()
 
 @dataclass(frozen=True, eq=False)
 class IndependenceResult(PermutationTestResult):
-    """The result of `independence_test`.
+    """The result of `independence_test`: the statistic, its p-value and the kernels.
+
+    Reject the hypothesis of independence at the level a (for example 0.05) if ``pvalue <= a``.
 
     Attributes
     ----------
@@ -109,6 +111,10 @@ class IndependenceResult(PermutationTestResult):
         The kernels of X and Y, with numbers for all parameters that depend on the data.
     null : ndarray of shape (n_permutations,)
         The statistics of the permuted pairings.
+
+    See Also
+    --------
+    independence_test : Compute this result.
 
     Examples
     --------
@@ -145,6 +151,9 @@ def independence_test(
 ) -> IndependenceResult:
     """Test from n pairs whether x and y are independent, with HSIC as the test statistic.
 
+    With the default kernels, the test detects any kind of dependence, not only correlation, if
+    there are enough pairs.  x and y may be of different kinds, for example strings and vectors.
+
     The p-value is (1 + #{HSIC of a random pairing >= HSIC of the data}) / (1 + n_permutations).
     The level of the test is exact for every n.
 
@@ -169,18 +178,54 @@ def independence_test(
 
     Parameters
     ----------
-    X, Y, kernel, kernel_y, estimator
-        As in `hsic`.  With "lowrank", X and Y may also be chunked, as in `two_sample_test`.  With
-        the kernel `Distance()`, this is the distance covariance test.
+    X, Y : points
+        The two samples, of the same length n: row i of X belongs to row i of Y.  With "lowrank",
+        both may also be chunked, as in `two_sample_test`.
+    kernel, kernel_y : Kernel, str, callable or None, default=None
+        The kernels of X and Y.  `kernel=None` means the RBF with the median bandwidth;
+        `kernel_y=None` means the same specification as `kernel`, with its own bandwidth.  With the
+        kernel `Distance()`, this is the distance covariance test.
+    estimator : {"biased", "unbiased"}, default="biased"
+        The estimator of HSIC; see `hsic`.  "unbiased" needs at least four pairs.
     method : {"auto", "permutation", "lowrank"}, default="auto"
         See the table above.
-    n_permutations, rank, random_state, max_memory
-        As in `two_sample_test`.
+    n_permutations : int, default=999
+        The number of random pairings; the smallest possible p-value is 1 / (n_permutations + 1).
+    rank : int, optional
+        The number of features of X and of Y for "lowrank"; 100 by default.  Increase it if
+        `result.truncation` is large.
+    random_state : int, Generator, RandomState or None, default=None
+        The random seed for permutations and landmarks; None means the seed 0.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     IndependenceResult
-        HSIC, its p-value, and the method and kernels that were used.
+        HSIC, its p-value, the method and kernels that were used, and the array `null` of shape
+        (n_permutations,) with the permuted statistics.
+
+    Raises
+    ------
+    ValueError
+        If X and Y have different lengths, or too few points.
+
+    See Also
+    --------
+    hsic : The test statistic alone.
+    two_sample_test : Test whether two samples come from the same distribution.
+
+    References
+    ----------
+    Gretton, Fukumizu, Teo, Song, Schölkopf and Smola, "A kernel statistical test of independence",
+    NIPS 2007.
+
+    Székely, Rizzo and Bakirov, "Measuring and testing dependence by correlation of distances",
+    Annals of Statistics 35, 2007.
+
+    Zhang, Filippi, Gretton and Sejdinovic, "Large-scale kernel methods for independence testing",
+    Statistics and Computing 28, 2018.
 
     Examples
     --------

@@ -197,7 +197,9 @@ def mmd(
     """Estimate the squared maximum mean discrepancy between two samples.
 
     MMD^2 = E k(x, x') + E k(y, y') - 2 E k(x, y) is the squared distance between the mean
-    embeddings of two distributions.
+    embeddings of two distributions.  It measures how different the distributions are; for
+    characteristic kernels such as the RBF, it is 0 only if they are equal.  `two_sample_test` adds
+    a p-value.
 
     ============ ============================================================ =========
     estimator    properties                                                   time
@@ -223,16 +225,31 @@ def mmd(
         bandwidth.  Kernels that are conditionally positive definite of order 1 are accepted:
         `Distance()` gives the energy distance.
     estimator : {"unbiased", "biased", "linear"}, default="unbiased"
-        See the table above.
+        See the table above.  Use "biased" if the value serves as a distance, and "linear" for
+        samples that are too large for a kernel matrix.
     x_weights, y_weights : arrays of shape (m,) and (n,), optional
         Weights of the points, for "biased" only.  A point of weight 2 counts as two points.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     float
         The estimate of MMD^2.  Only "biased" is never negative.
+
+    See Also
+    --------
+    two_sample_test : Test whether MMD^2 is larger than expected by chance.
+    Expansion.mean : The mean embedding of a sample.
+    hsic : Dependence between two paired samples.
+
+    References
+    ----------
+    Gretton, Borgwardt, Rasch, Schölkopf and Smola, "A kernel two-sample test", JMLR 13, 2012.
+
+    Sejdinovic, Sriperumbudur, Gretton and Fukumizu, "Equivalence of distance-based and RKHS-based
+    statistics in hypothesis testing", Annals of Statistics 41, 2013.
 
     Examples
     --------
@@ -412,9 +429,10 @@ def hsic(
 ) -> float:
     """Estimate the Hilbert-Schmidt independence criterion (HSIC) from n pairs (x_i, y_i).
 
-    HSIC is the squared norm of the cross-covariance of k(x, .) and l(y, .).  It is 0 if x and y
-    are independent; for characteristic kernels such as the RBF, it is 0 only then.  The kernel
-    matrices K and L are evaluated in tiles and never stored.
+    HSIC is the squared norm of the cross-covariance of k(x, .) and l(y, .).  It is 0 if x and y are
+    independent; for characteristic kernels such as the RBF, it is 0 only then.  The value depends
+    on the scale of the kernels; `independence_test` compares it with its distribution under
+    independence.  The kernel matrices K and L are evaluated in tiles and never stored.
 
     Parameters
     ----------
@@ -429,12 +447,29 @@ def hsic(
         (n - 1)^2).  "unbiased" needs at least four pairs, may be negative, and does not depend on
         the diagonals of K and L.
     max_memory : int, str or None, default=None
-        As in `mmd`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     float
         An estimate of HSIC.
+
+    See Also
+    --------
+    independence_test : Test whether HSIC is larger than expected by chance.
+    alignment : HSIC, normalised to a cosine between two kernel matrices.
+
+    References
+    ----------
+    Gretton, Bousquet, Smola and Schölkopf, "Measuring statistical dependence with Hilbert-Schmidt
+    norms", ALT 2005.
+
+    Song, Smola, Gretton, Bedo and Borgwardt, "Feature selection via dependence maximization", JMLR
+    13, 2012 (unbiased estimator).
+
+    Székely and Rizzo, "Partial distance correlation with methods for dissimilarities", Annals of
+    Statistics 42, 2014.
 
     Examples
     --------

@@ -106,6 +106,11 @@ class Summary:
     kernel : Kernel
         The kernel, with numbers for all parameters that depend on the data, such as "median".
 
+    See Also
+    --------
+    herd : Select points greedily.
+    thin : Select points by kernel thinning.
+
     Examples
     --------
     >>> import numpy as np
@@ -233,23 +238,48 @@ def herd(
 ) -> Summary:
     """Summarise X by `n_points` of its points, selected greedily to minimise MMD^2 to X.
 
+    Means of smooth functions over the selected points approximate those over X better than means
+    over as many random points.  Use the summary as a coreset, as prototypes, or to reduce the
+    output of a sampler.
+
     The selection is nested: its first j points are the result for n_points=j.  Evaluating the mean
     embedding at all points takes one tiled pass over the kernel matrix K; after that, each step
     reads one column of K.
 
     Parameters
     ----------
-    X, n_points, kernel, weights, max_memory
-        As in `thin`.
+    X : points
+        The sample of n points.
+    n_points : int
+        The number m of points to select, without repetition; at most n.
+    kernel : Kernel, str, callable or None, default=None
+        The kernel; None means the RBF with the median bandwidth.  See `mmd`.
+    weights : {"equal", "optimal"}, default="equal"
+        "equal" uses 1/m for each point.  "optimal" minimises MMD^2 over all weights of sum 1, which
+        may be negative.  Choose "equal" if the summary must be a sample.
     refine : int, default=0
         The maximum number of L-BFGS steps.  They move all selected points jointly to reduce MMD^2.
-        The refined points are no longer points of X.  Requires vectors and a differentiable
-        kernel.
+        The refined points are no longer points of X.  Requires vectors and a differentiable kernel.
+        Increase the number until `mmd` of the result hardly changes.
+    max_memory : int, str or None, default=None
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     Summary
-        The points, their weights, and their MMD^2 to X.
+        The m points, their indices and weights (arrays of shape (m,)), and their MMD^2 to X.
+
+    See Also
+    --------
+    thin : Kernel thinning, a randomised alternative with guarantees for about sqrt(n) points.
+    Expansion.compress : Approximate any expansion by fewer points.
+
+    References
+    ----------
+    Chen, Welling and Smola, "Super-samples from kernel herding", UAI 2010.
+
+    Huszár and Duvenaud, "Optimally-weighted herding is Bayesian quadrature", UAI 2012.
 
     Examples
     --------
@@ -333,6 +363,10 @@ def thin(
 ) -> Summary:
     """Summarise X by m = `n_points` of its points through kernel thinning.
 
+    Means of smooth functions over the selected points approximate those over X better than means
+    over as many random points.  Use the summary as a coreset, as prototypes, or to reduce the
+    output of a sampler.
+
     Kernel thinning has two stages.  Split: a random subset of m 2^g points, for the largest
     possible g, is halved g times, which gives 2^g candidates of m points each; if there are more
     than 64 parts, only the 64 closest to X are halved further.  Swap: of these candidates and a set
@@ -346,23 +380,36 @@ def thin(
     Parameters
     ----------
     X : points
-        The sample.
+        The sample of n points.
     n_points : int
-        The number m of points to select, without repetition; at most the number of points in X.
+        The number m of points to select, without repetition; at most n.  About sqrt(n) points have,
+        up to logarithmic factors, a distance to X of the size of the sampling error of X itself.
     kernel : Kernel, str, callable or None, default=None
         The kernel; None means the RBF with the median bandwidth.  See `mmd`.
     weights : {"equal", "optimal"}, default="equal"
         "equal" uses 1/m for each point.  "optimal" minimises MMD^2 over all weights of sum 1, which
-        may be negative.
+        may be negative.  Choose "equal" if the summary must be a sample.
     random_state : int, Generator, RandomState or None, default=None
         The random seed for the subset and the assignments; None means the seed 0.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     Summary
-        The points, their weights, and their MMD^2 to X.
+        The m points, their indices and weights (arrays of shape (m,)), and their MMD^2 to X.
+
+    See Also
+    --------
+    herd : Greedy selection, whose first j points are the result for j points.
+    Expansion.compress : Approximate any expansion by fewer points.
+
+    References
+    ----------
+    Dwivedi and Mackey, "Kernel thinning", COLT 2021.
+
+    Dwivedi and Mackey, "Generalized kernel thinning", ICLR 2022.
 
     Examples
     --------

@@ -61,7 +61,10 @@ _SIGNS_PER_BLOCK = 2**21  # number of random signs that are in memory at a time
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleResult(PermutationTestResult):
-    """The result of `two_sample_test`.
+    """The result of `two_sample_test`: the statistic, its p-value and the witness function.
+
+    Reject the hypothesis of equal distributions at the level a (for example 0.05) if ``pvalue <=
+    a``.
 
     Attributes
     ----------
@@ -93,6 +96,11 @@ class TwoSampleResult(PermutationTestResult):
         The witness function, the mean of k(x, .) minus the mean of k(y, .).  It is positive where
         X has more mass than Y.  For chunked samples, it is the approximation by the features of
         "lowrank", and 0 with "linear".
+
+    See Also
+    --------
+    two_sample_test : Compute this result.
+    mercer.plotting.witness : Plot the witness function.
 
     Examples
     --------
@@ -128,6 +136,10 @@ def two_sample_test(
 ) -> TwoSampleResult:
     """Test whether X and Y come from the same distribution, with MMD^2 as the test statistic.
 
+    With the default kernel, the test detects any difference between two distributions, not only
+    that of their means, if the samples are large enough.  The points may be vectors, strings,
+    graphs or other objects on which a kernel is defined.
+
     ============= ============================================================================
     method        p-value
     ============= ============================================================================
@@ -159,24 +171,46 @@ def two_sample_test(
         of the rows.
     kernel : Kernel, str, callable or None, default=None
         None means the RBF whose bandwidth is the median distance of the pooled points; see `mmd`.
+        The kernel determines which differences are found: a smaller bandwidth detects local
+        differences, a larger one differences of location and scale.  Choose the kernel before
+        looking at these samples; otherwise the p-value is too small.
     estimator : {"unbiased", "biased"}, default="unbiased"
-        The estimator of MMD^2; not used by "linear".
+        The estimator of MMD^2; not used by "linear".  If m = n and k(x, x) is constant, as for the
+        RBF, both give the same p-value.
     method : {"auto", "permutation", "lowrank", "linear"}, default="auto"
-        See the table above.
+        See the table above.  Use "lowrank" for large samples, and "linear" for streams that are
+        read once.
     n_permutations : int, default=999
-        The number of random splits; the smallest possible p-value is 1 / (n_permutations + 1).
+        The number of random splits; the smallest possible p-value is 1 / (n_permutations + 1).  Use
+        at least 99 for the level 0.05, and 9999 if a small p-value is needed, for example after a
+        correction for multiple tests.
     rank : int, optional
-        The number of features of "lowrank"; 100 by default.
+        The number of features of "lowrank"; 100 by default.  Increase it if `result.truncation` is
+        large.
     random_state : int, Generator, RandomState or None, default=None
         The random seed for permutations and landmarks, and with "linear" also for shuffling the
         samples; None means the seed 0.
     max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
+        The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+        this computer.
 
     Returns
     -------
     TwoSampleResult
-        MMD^2, its p-value, the method and kernel that were used, and the witness function.
+        MMD^2, its p-value, the method and kernel that were used, the witness function, and the
+        array `null` of shape (n_permutations,) with the permuted statistics.
+
+    Raises
+    ------
+    ValueError
+        If a sample has fewer than two points (four with "linear"), or if the samples have different
+        columns.
+
+    See Also
+    --------
+    mmd : The test statistic alone.
+    independence_test : Test whether two paired variables are independent.
+    mercer.plotting.witness : Plot where the two samples differ.
 
     Notes
     -----
@@ -189,6 +223,14 @@ def two_sample_test(
 
     All sums use the recentred kernel matrix.  Statistics that differ by no more than the possible
     rounding error count as equal; a warning is issued if this affects most of them.
+
+    References
+    ----------
+    Gretton, Borgwardt, Rasch, Schölkopf and Smola, "A kernel two-sample test", JMLR 13, 2012.
+
+    Phipson and Smyth, "Permutation p-values should never be zero: calculating exact p-values when
+    permutations are randomly drawn", Statistical Applications in Genetics and Molecular Biology 9,
+    2010.
 
     Examples
     --------
