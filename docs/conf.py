@@ -60,6 +60,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"mercer {version}"
 html_static_path = ["_static"]
 html_css_files = ["mercer.css"]
+html_js_files = ["accessible_names.js"]
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and output of doctests are not copied
 html_extra_path = ["_extra"]  # redirects / to docs/index.html
 html_show_sourcelink = False
@@ -76,7 +77,7 @@ html_theme_options = {
     },
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "tango",
+    "navbar_persistent": ["search-button"],  # the field has a label that differs from its text
 }
 html_sidebars = {"docs/index": []}
 myst_heading_anchors = 3

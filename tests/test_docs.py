@@ -129,7 +129,9 @@ DOCS = ROOT / "docs"
 
 def listed(page):
     """Return the documents in the tables of contents of a page, relative to the repository."""
-    tables = re.findall(r"^\.\. toctree::\n((?:(?:   .*)?\n)*)", page.read_text("utf-8"), re.M)
+    text = page.read_text("utf-8")
+    tables = re.findall(r"^\.\. toctree::\n((?:(?:   .*)?\n)*)", text, re.M)
+    tables += re.findall(r"^```{toctree}\n((?:.+\n|\n)*?)```", text, re.M)
     for line in "".join(tables).splitlines():
         if line.strip() and not line.strip().startswith(":"):
             name = re.sub(r".*<(.*)>", r"\1", line.strip())
@@ -139,7 +141,7 @@ def listed(page):
 def test_every_page_is_in_a_table_of_contents():
     made = {"gallery", "generated", "_templates"}
     own = [page for page in DOCS.rglob("*.rst") if not made & set(page.parts)]
-    found = {name for page in own for name in listed(page)}
+    found = {name for page in [*own, *PAGES] for name in listed(page)}
     for page in [*PAGES, ROOT / "CHANGELOG.md", *own]:
         name = page.relative_to(ROOT).with_suffix("").as_posix()
         assert name in found or name == "docs/index", f"{name} is in no table of contents"

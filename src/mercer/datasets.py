@@ -92,8 +92,8 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
 
     References
     ----------
-    .. [1] Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue
-       problem", Neural Computation 10, 1998.
+    Schölkopf, Smola and Müller, "Nonlinear component analysis as a kernel eigenvalue
+    problem", Neural Computation 10, 1998.
 
     Examples
     --------
@@ -420,8 +420,8 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
 
     References
     ----------
-    .. [1] Morris, Kriege, Bause, Kersting, Mutzel and Neumann, "TUDataset: a collection of
-       benchmark datasets for learning with graphs", 2020, www.graphlearning.io.
+    Morris, Kriege, Bause, Kersting, Mutzel and Neumann, "TUDataset: a collection of
+    benchmark datasets for learning with graphs", 2020, www.graphlearning.io.
 
     Examples
     --------

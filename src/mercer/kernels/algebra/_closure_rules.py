@@ -242,8 +242,8 @@ class Product(Combination):
     Parameters
     ----------
     factors : tuple of Kernel
-        The kernels to multiply, at least one.  Factors on different columns, `Select(k1, [0]) *
-        Select(k2, [1])`, model interactions of these columns.
+        The kernels to multiply, at least one.  Factors on different columns, such as
+        ``Select(k1, [0]) * Select(k2, [1])``, model interactions of these columns.
 
     See Also
     --------
