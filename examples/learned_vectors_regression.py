@@ -4,8 +4,9 @@
 approximation uses m landmarks and learns only the weights.  The function oscillates with a
 frequency that increases from left to right.  What to look for:
 
-* Left: 12 vectors.  The landmarks, which are cluster centres, are spread like the data.  The
-  learned vectors (ticks) move to the right, where the function changes fast.
+* Left: 12 vectors.  The landmarks, which are cluster centres, are spread like the data.  Several
+  learned vectors (ticks) form a tight group near x = 0.75.  The differences of their kernels
+  represent the fast oscillations at the right.
 * Right: with the same number of vectors, learned vectors have a much smaller error, until both
   reach the error of the full model with 800 points.
 
@@ -68,7 +69,9 @@ left.set(title="12 vectors; ticks are their positions", xlabel="x", ylabel="y", 
 left.legend(frameon=False, ncols=3, loc="upper left", markerscale=2)
 right.axhline(full, color="black", linestyle=":", label="all 800 points")
 right.set_xticks(sizes, [str(m) for m in sizes])
+right.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
 right.minorticks_off()
+right.set_ylim(0.008, 0.7)
 right.set(title="Error against the true function", xlabel="number of vectors m", ylabel="error")
 right.legend(frameon=False, loc="lower left")
 for panel in (left, right):
