@@ -47,11 +47,11 @@ shared = results["one length scale"].estimator.kernel.length_scale
 left.bar(range(5), 1.0 / scales[:5], color="#0072B2", label="y depends on this column")
 left.bar(range(5, 10), 1.0 / scales[5:], color="#D55E00", hatch="//", label="noise column")
 left.axhline(1.0 / shared, color="k", linewidth=1)
-left.text(5.0, 1.1 / shared, "single length scale")
+left.text(9.5, 1.25 / shared, "model with one length scale", ha="right")
 left.set(title="Relevance of ten columns, five of them noise", xlabel="column")
 left.set(ylabel="1 / length scale", yscale="log", ylim=(5e-6, 5.0))
 left.set_xticks(range(10))
-left.legend(frameon=False)
+left.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.6))
 for (name, result), color in zip(results.items(), ("k", "#0072B2"), strict=True):
     values = np.minimum.accumulate([value for value, _ in result.history])
     right.plot(

@@ -52,9 +52,12 @@ for ax, (name, model) in zip(axes[1], classifiers.items(), strict=True):
     print(f"{name:28s} accuracy {accuracy:.1%}")
     regions = model.predict(grid).reshape(a.shape)
     ax.contourf(a, b, regions, [-0.5, 0.5, 1.5], colors=["#D6E4F0", "#F6DDD0"])
-    for label, colour in ((0, "#0072B2"), (1, "#D55E00")):
-        ax.plot(*X[y == label].T, ".", color=colour, markersize=4)
+    for label, (colour, marker) in enumerate((("#0072B2", "o"), ("#D55E00", "^"))):
+        ax.plot(*X[y == label].T, marker, color=colour, markersize=3)
     ax.set_title(f"{name}, accuracy {accuracy:.1%}", fontsize=12)
+
+for ax in axes.flat:
+    ax.set(xlabel="x₁", ylabel="x₂", aspect="equal")
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

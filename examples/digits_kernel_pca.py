@@ -47,7 +47,9 @@ import matplotlib.pyplot as plt  # noqa: E402
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12.8, 7.2), width_ratios=[2.3, 1], layout="constrained"
 )
-colours = plt.get_cmap("tab10").colors
+# The palette of Okabe and Ito without yellow, and four darker colours.
+colours = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+colours += ("#8C2D6A", "#8A8D2B", "#3B3AA0", "#7A4B2A")
 for d in range(10):
     members = scores[digit == d]
     style = {"marker": f"${d}$", "color": colours[d], "alpha": 0.7, "linewidths": 0.2}
@@ -70,8 +72,8 @@ left.set_ylabel(f"component 2  ({ratio[1]:.1%})", fontsize=13)
 left.set_title("Kernel PCA of 1797 handwritten digits, RBF kernel", fontsize=16, loc="left")
 
 numbers = np.arange(1, len(ratio) + 1)
-right.bar(numbers, 100 * ratio, color="#4878a8", label="each component")
-right.plot(numbers, 100 * np.cumsum(ratio), "o-", color="#c44e52", label="cumulative")
+right.bar(numbers, 100 * ratio, color="#0072B2", label="each component")
+right.plot(numbers, 100 * np.cumsum(ratio), "o-", color="#D55E00", label="cumulative")
 right.set_xticks(numbers)
 right.set_xlabel("component", fontsize=13)
 right.set_ylabel("explained variance (%)", fontsize=13)

@@ -43,7 +43,7 @@ print("equation of the ellipse                    1.00 x₁² + 0.00 x₁x₂ + 
 print(f"third component is 0 where                 {a:.2f} x₁² {b:+.2f} x₁x₂ + {c:.2f} x₂² = 1")
 
 # %% Plot the components, and the scores of the quadratic kernel.
-figure, axes = plt.subplots(2, 3, figsize=(12.8, 7.0), layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(13.6, 7.0), layout="constrained")
 eigenfunctions(pca, axes=axes[0, :2])
 eigenfunctions(quadratic, axes=axes[1])
 for panel in axes[0, :2]:
@@ -51,7 +51,9 @@ for panel in axes[0, :2]:
 for panel in axes[1]:
     panel.set_title(f"quadratic kernel, {panel.get_title()}", fontsize=13)
 embedding(quadratic, components=(0, 2), ax=axes[0, 2])
-axes[0, 2].set_title("The ellipse in feature space: a line segment", fontsize=13)
+axes[0, 2].set_title("Feature space: a line segment", fontsize=13)
+axes[0, 2].set_aspect("equal", adjustable="box")
+axes[0, 2].set_ylim(-0.35, 0.35)
 for panel in [*axes[0, :2], *axes[1]]:
     panel.set(xlabel="x₁", ylabel="x₂")
 figure.suptitle("Points around an ellipse: PCA and kernel PCA with ⟨x, z⟩²", fontsize=16)

@@ -98,15 +98,16 @@ for name, values in rows.items():
 # %% Plot the errors.
 figure, axes = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained", sharey=True)
 styles = ["o-", "s-", "D-", "^-", "o--", "s--", "D--"]
-for k, (name, values) in enumerate(gaussian_errors.items()):
-    axes[0].loglog(SIZES, values, styles[k], markersize=4, linewidth=1.2, label=name)
+colours = ["#0072B2", "#56B4E9", "#009E73", "#000000", "#D55E00", "#E69F00", "#CC79A7"]
+for (name, values), style, colour in zip(gaussian_errors.items(), styles, colours, strict=True):
+    axes[0].loglog(SIZES, values, style, color=colour, markersize=4, linewidth=1.2, label=name)
 ranks = np.arange(8, 601)
-axes[0].loglog(ranks, best[ranks - 1], color="0.2", linewidth=2.5, label="lower bound (best rank)")
+axes[0].loglog(ranks, best[ranks - 1], color="0.6", linewidth=2.5, label="lower bound (best rank)")
 axes[0].set(
     title="Gaussian kernel", xlabel="number of features D", ylabel="‖K − FFᵀ‖ / ‖K‖", ylim=(3e-4, 3)
 )
 for color, (name, values, exact) in zip(
-    ("C0", "C1"),
+    ("#0072B2", "#D55E00"),
     (
         ("PolynomialCountSketch", sketch_errors, K_poly),
         ("SkewedChi2Sampler", skewed_errors, K_skewed),
@@ -117,14 +118,14 @@ for color, (name, values, exact) in zip(
     axes[1].loglog(ranks, best_rank_error(exact)[ranks - 1], color=color, linewidth=2.5, alpha=0.5)
 n_features = [F.shape[1] for F in additive_features]
 errors = [error(K_chi2, F) for F in additive_features]
-axes[1].loglog(n_features, errors, "o-", color="C2", markersize=4, label="AdditiveChi2Sampler")
-axes[1].loglog(ranks, best_rank_error(K_chi2)[ranks - 1], color="C2", linewidth=2.5, alpha=0.5)
-axes[1].plot([], [], color="0.5", linewidth=2.5, alpha=0.5, label="lower bounds")
-axes[1].set(title="Other kernels", xlabel="number of features D")
+style = {"color": "#009E73", "markersize": 4}
+axes[1].loglog(n_features, errors, "o-", label="AdditiveChi2Sampler", **style)
+axes[1].loglog(ranks, best_rank_error(K_chi2)[ranks - 1], linewidth=2.5, alpha=0.5, **style)
+axes[1].plot([], [], color="0.5", linewidth=2.5, alpha=0.5, label="lower bounds (best rank)")
+axes[1].set(title="Other kernels, with bounds in the same colours", xlabel="number of features D")
 for each in axes:
     each.legend(frameon=False, fontsize=9, loc="lower left")
     each.grid(alpha=0.25, which="both", linewidth=0.5)
-figure.suptitle("Error of feature maps", fontsize=15)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ for ax, (title, Z) in zip(
     for c, (colour, marker) in enumerate(styles):
         ax.scatter(*Z[y == c].T, color=colour, marker=marker, s=14, label=f"ring {c + 1}")
     ax.set(title=title, xlabel="direction 1", ylabel="direction 2")
-axes[0, 1].legend()
+axes[0, 1].legend(frameon=False)
 line = np.linspace(-3, 3, 120)
 grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 first = model.transform(grid)[:, 0].reshape(120, 120)
@@ -67,11 +67,11 @@ for c, (colour, marker) in enumerate(styles):
 axes[1, 0].set(
     title="Direction 1 as a function of the plane", xlabel="x₁", ylabel="x₂", aspect="equal"
 )
-axes[1, 1].loglog(model.alphas_, model.scores_, "o-", label="leave-one-out error")
+axes[1, 1].loglog(model.alphas_, model.scores_, "o-", color="#0072B2", label="leave-one-out error")
 axes[1, 1].loglog(model.alphas_, training_errors, "s-", color="0.6", label="training error")
 axes[1, 1].axvline(model.alpha_, color="0.3", linestyle=":", label="chosen alpha")
 axes[1, 1].set(title="Choice of alpha", xlabel="alpha", ylabel="mean squared error")
-axes[1, 1].legend(loc="lower right")
+axes[1, 1].legend(frameon=False, loc="lower right")
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "fisher_directions.png", dpi=100)

@@ -37,18 +37,19 @@ if not (errors <= bounds + 1e-14).all():
 # %% Plot the features, partial sums and errors.
 figure, axes = plt.subplots(1, 3, figsize=(12.8, 4.2), layout="constrained")
 features = series[-1](x)
-for m in (0, 1, 2, 3, 4, 6, 8):
-    axes[0].plot(x, features[:, m], label=f"m = {m}")
-axes[0].set(title="Features φₘ(x)", xlabel="x")
-axes[0].legend(frameon=False, fontsize=9, ncols=2)
+for m, shade in zip((0, 1, 2, 4, 8), plt.colormaps["viridis"](np.linspace(0, 0.9, 5)), strict=True):
+    axes[0].plot(x, features[:, m], color=shade, label=f"m = {m}")
+axes[0].set(title="Features φₘ(x)", xlabel="x", ylabel="φₘ(x)")
+axes[0].legend(frameon=False, loc="lower right")
 for m, colour in ((3, "#CC79A7"), (6, "#E69F00"), (12, "#009E73")):
     axes[1].plot(x, Features(series[m - 1])(x, [[2.0]]), color=colour, label=f"{m} terms")
 axes[1].plot(x, RBF(1.0)(x, [[2.0]]), "--", color="black", label="k(x, 2)")
-axes[1].set(title="Partial sums of k(x, z) at z = 2", xlabel="x")
+axes[1].set(title="Partial sums of k(x, z) at z = 2", xlabel="x", ylabel="sum of M terms")
 axes[1].legend(frameon=False)
 axes[2].semilogy(terms, errors, "o", color="#0072B2", markersize=4, label="largest error")
 axes[2].semilogy(terms, bounds, color="#D55E00", label="bound")
-axes[2].set(title="Error on [−3, 3]", xlabel="number of terms M", ylim=(1e-16, 3))
+axes[2].set(title="Error on [−3, 3]", xlabel="number of terms M", ylabel="largest error")
+axes[2].set_ylim(1e-16, 3)
 axes[2].legend(frameon=False)
 
 out = Path(__file__).resolve().parent.parent / "out"

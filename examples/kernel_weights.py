@@ -71,11 +71,11 @@ for ax, method in zip(axes, methods, strict=True):
     weights = weights_by_method[method].weights
     ax.barh(range(26), weights, color=["#0072B2"] * 6 + ["#D55E00"] * 20)
     ax.set(
-        title=f"{method}\nalignment {weights_by_method[method].alignment:.2f}, "
+        title=f"{method}\nalignment {weights_by_method[method].alignment:.2f}\n"
         f"accuracy {accuracy[method]:.1%}",
         xlabel=f"weight (noise: {weights[6:].sum():.1%})",
     )
-axes[0].set_yticks(range(26), names + ["noise"] * 20)
+axes[0].set_yticks(range(26), names + [f"noise {k}" for k in range(1, 21)])
 axes[0].invert_yaxis()
 
 out = root / "out"

@@ -4,8 +4,8 @@ The points are (t, 2t² + t³) with noise.  Each model represents them by one nu
 number back to the plane.  What to look for:
 
 * Probabilistic PCA: a straight line.  The order of the points is nearly right, the bend is lost.
-* Kernel PCA with a Gaussian kernel: pre-images of one component follow a part of the curve only,
-  and the component is not a monotone function of t.
+* Kernel PCA with a Gaussian kernel: the pre-images of one component lie on a short, nearly straight
+  segment, and the component is not a monotone function of t.
 * The auto-encoder and the GPLVM: a curve through the points, and a latent variable that is a
   monotone function of t.
 

@@ -1,11 +1,11 @@
 """Small kernel models: reduced sets, learned vectors, and an approximate kernel.
 
 A support vector machine stores its support vectors.  Three ways to a smaller model with m vectors:
-compress the trained machine, learn the vectors, or approximate the kernel by m features.  What to
+compress the trained model, learn the vectors, or approximate the kernel by m features.  What to
 look for:
 
 * Left: test error against the number of vectors.  Learned vectors and reduced sets need a few.
-* Middle and right: the decision of the machine with all support vectors, and of eight learned
+* Middle and right: the decision function of the SVM with all support vectors, and of eight learned
   vectors (stars), which are not training points.
 
 The figure is saved as ``out/learned_vectors.png``.
@@ -50,7 +50,7 @@ figure, axes = plt.subplots(1, 3, figsize=(13.0, 4.4), layout="constrained")
 for (name, values), colour in zip(errors.items(), ("#0072B2", "#D55E00", "#009E73"), strict=True):
     axes[0].plot(sizes, 100 * np.array(values), "o-", color=colour, label=name)
 axes[0].axhline(100 * full_error, color="black", linestyle="--", label="all support vectors")
-axes[0].set(title="Test error (%)", xlabel="number of vectors", xscale="log")
+axes[0].set(title="Test error", xlabel="number of vectors", ylabel="error (%)", xscale="log")
 axes[0].set_xticks(sizes, [str(m) for m in sizes])
 axes[0].minorticks_off()
 axes[0].legend(frameon=False)
@@ -60,6 +60,8 @@ small = SparseKernelClassifier(n_vectors=8, gamma=2.0, random_state=0).fit(X, y)
 contours(small.decision_function, X, ax=axes[2], n_levels=5)
 axes[2].plot(*small.vectors_.T, "*", color="black", markersize=12)
 axes[2].set_title("8 learned vectors")
+for ax in axes[1:]:
+    ax.set(xlabel="x₁", ylabel="x₂")
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

@@ -42,11 +42,11 @@ if rand_index["kernel k-means"] < 1.0 or np.any(np.diff(kernel.inertia_history_)
 
 # %% Plot.
 figure, axes = plt.subplots(1, 3, figsize=(15.0, 4.8), layout="constrained")
-colours = np.array(["#0072B2", "#D55E00"])
 for ax, model, name in zip(axes, (plain, kernel), rand_index, strict=False):
-    ax.scatter(*X.T, c=colours[model.labels_], s=14)
+    for cluster, (colour, marker) in enumerate((("#0072B2", "o"), ("#D55E00", "^"))):
+        ax.scatter(*X[model.labels_ == cluster].T, color=colour, marker=marker, s=14)
     ax.set_title(f"{name}: adjusted Rand index {rand_index[name]:.2f}")
-    ax.set_aspect("equal")
+    ax.set(xlabel="x₁", ylabel="x₂", aspect="equal")
 Y, _ = three_clusters(150, random_state=3)
 cluster_numbers(KernelKMeans(kernel="rbf", gamma=5.0), Y, range(2, 9), ax=axes[2])
 axes[2].set_title("Three round clusters: choosing the number", pad=26)

@@ -62,13 +62,13 @@ for name, perceptron in models.items():
 # %% Plot.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 passes = np.arange(1, model.n_iter_ + 1)
-left.bar(passes, model.mistakes_, color="C0", label="mistakes per pass")
-left.plot(passes, total, "o-", color="C1", label="cumulative mistakes")
+left.bar(passes, model.mistakes_, color="#0072B2", label="mistakes per pass")
+left.plot(passes, total, "o-", color="#D55E00", label="cumulative mistakes")
 left.axhline(bound, color="0.3", linestyle="--", label="Novikoff's bound")
 left.set_yscale("symlog", linthresh=1.0)
 left.set(xlabel="pass", ylabel="mistakes", title="Points separated by a plane", ylim=(0, 3e4))
-left.legend(loc="upper right")
-for color, (name, perceptron) in zip(("0.5", "C0", "C3"), models.items(), strict=True):
+left.legend(frameon=False, loc="upper right")
+for color, (name, perceptron) in zip(("0.6", "#0072B2", "#D55E00"), models.items(), strict=True):
     label = f"{name}: {len(perceptron.X_fit_)} points"
     right.plot(batch_size * np.arange(1, n_batches + 1), errors[name], color=color, label=label)
 right.axhline(0.1, color="0.3", linestyle="--", label="fraction of wrong labels")
@@ -78,7 +78,7 @@ right.set(
     title="A stream of overlapping classes",
     ylim=(0, 0.8),
 )
-right.legend(loc="upper right")
+right.legend(frameon=False, loc="upper right")
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "perceptron_mistakes.png", dpi=120)

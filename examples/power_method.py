@@ -1,8 +1,8 @@
 """The power method with deflation for kernel PCA, step by step.
 
-q ← K q / |K q| converges to the first eigenvector; the next ones follow if q is kept orthogonal to
-those found.  The error shrinks by the ratio of two neighbouring eigenvalues in each step.  What to
-look for:
+q ← K q / |K q| converges to the first eigenvector.  The next ones follow by deflation ("peeling"):
+q is kept orthogonal to those found.  In each step, the error shrinks by the ratio of two
+neighbouring eigenvalues.  What to look for:
 
 * Left: the eigenvalues of the centred kernel matrix of three clusters.  The first two are nearly
   equal, and then there is a gap.
@@ -61,6 +61,7 @@ print(f"block Krylov: {krylov.report.n_iter} passes over K")
 figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
 axes[0].semilogy(np.arange(1, 16), exact[:15], "o-", color="#0072B2")
 axes[0].set(title="Eigenvalues of the centred kernel matrix", xlabel="component")
+axes[0].set_ylabel("eigenvalue")
 for j, (history, colour) in enumerate(
     zip(histories, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True)
 ):

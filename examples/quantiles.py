@@ -92,10 +92,12 @@ for name, curves, title in (
         ax.plot(grid[:, 0], curves[:, k], color=colours[k], label=f"{level:.0%}")
     crossed = crossings(curves)
     ax.fill_between(grid[:, 0], -3, 5, where=crossed, color="0.85", zorder=0, linewidth=0)
-    ax.set(xlim=(0.0, 6.0), ylim=(-2.8, 3.6), title=title, xlabel="x")
+    ax.set(xlim=(0.0, 6.0), ylim=(-2.8, 3.6), title=title, xlabel="x", ylabel="y")
 axes["together"].legend(frameon=False, ncols=2, loc="upper left", title="quantile")
 axes["fraction"].plot([0, 1], [0, 1], color="0.8", zorder=0)
-axes["fraction"].plot(LEVELS, fraction_separate, "s", color="0.6", label="separate")
+axes["fraction"].plot(
+    LEVELS, fraction_separate, "s", color="#D55E00", markersize=11, mfc="none", label="separate"
+)
 axes["fraction"].plot(LEVELS, fraction_together, "o", color="#0072B2", label="together")
 axes["fraction"].set(xlabel="quantile", ylabel="fraction of new\npoints below")
 axes["fraction"].legend(frameon=False)

@@ -73,7 +73,7 @@ for _ in range(3):
 for name, model in models.items():
     primal, dual = objectives(model)
     print(
-        f"{name:22s} {seconds[name][-1]:6.2f} s, {int(model.n_iter_[0]):6d} iterations, "
+        f"{name:22s} {int(model.n_iter_[0]):6d} iterations, "
         f"{len(model.support_)} support vectors, dual objective {dual:.5f}, gap {primal - dual:.1e}"
     )
     if not -1e-9 * primal <= primal - dual <= 1e-2 * primal:
@@ -85,10 +85,14 @@ print(f"gap in mercer's certificate: {models['mercer'].report_.certificate['gap'
 # %% Plot.
 figure, ax = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
 for name, colour, marker in zip(classes, ("#0072B2", "#D55E00"), "os", strict=True):
-    ax.loglog(seconds[name], gaps[name], f"{marker}-", color=colour, label=name)
-    ax.plot(seconds[name][-1], gaps[name][-1], "*", color=colour, markersize=16)
+    relative = seconds[name] / libsvm_seconds
+    ax.loglog(relative, gaps[name], f"{marker}-", color=colour, label=name)
+    ax.plot(relative[-1], gaps[name][-1], "*", color=colour, markersize=16)
 ax.plot([], [], "*", color="0.3", markersize=12, label="converged to tol")
-ax.set(xlabel="seconds of a fit (fastest of three)", ylabel="(primal − dual) / primal")
+ax.set(xlabel="time of a fit / time of LIBSVM to tol", ylabel="(primal − dual) / primal")
+ticks = [0.05, 0.1, 0.2, 0.5, 1.0]
+ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+ax.minorticks_off()
 ax.set_title(f"Duality gap, n = {n}, C = {C:g}")
 ax.legend(frameon=False, loc="lower left")
 ax.spines[["top", "right"]].set_visible(False)

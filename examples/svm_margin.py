@@ -61,6 +61,9 @@ panel.scatter(
 )
 panel.set_title(f"C = 1, compressed from {len(middle.support_)} to 12 points")
 panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)
+for ax in panels.flat:
+    ax.set(xlabel="x₁", ylabel="x₂")
+    ax.get_legend().set_bbox_to_anchor((0.5, -0.14))
 figure.suptitle("Support vector machines on two moons", fontsize=15)
 
 out = Path(__file__).resolve().parent.parent / "out"

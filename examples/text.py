@@ -32,4 +32,6 @@ for kernel in (BagOfWords(), BagOfWords(tfidf=False), BagOfNgrams((1, 3), sublin
     print(f"accuracy {accuracy:4.0%} with {kernel}")
 model = KernelPCA(2, kernel=BagOfNgrams((1, 3), sublinear_tf=True)).fit(texts)
 (out := Path(__file__).resolve().parent.parent / "out").mkdir(exist_ok=True)
-embedding(model, language).figure.savefig(out / "text.png", dpi=150)
+ax = embedding(model, language)
+ax.set_title("24 sentences: kernel PCA with character n-grams")
+ax.figure.savefig(out / "text.png", dpi=150)

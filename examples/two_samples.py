@@ -70,7 +70,13 @@ axes[0, 1].legend(handles, ["witness", "X, Gaussian", "Y, Laplacian"], frameon=F
 for handle in axes[0, 1].get_legend().legend_handles[1:]:
     handle.set_alpha(1.0)
 witness(test_2d, full_ring, open_ring, ax=axes[1, 0])
-axes[1, 0].legend(["X, full ring", "Y, ring with a gap"], loc="center", edgecolor="none")
+axes[1, 0].legend(
+    ["X, full ring", "Y, ring with a gap"],
+    frameon=False,
+    ncols=2,
+    loc="upper center",
+    bbox_to_anchor=(0.5, -0.14),
+)
 axes[1, 0].set(
     xlabel="x₁",
     ylabel="x₂",

@@ -65,10 +65,13 @@ axis.set(
     ylim=(0, 1),
     title="Ten pairs, test digits",
 )
-axis.legend(loc="lower left")
+axis.legend(frameon=False, loc="lower left")
+# The palette of Okabe and Ito without yellow, and four darker colours.
+digit_colours = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+digit_colours += ("#8C2D6A", "#8A8D2B", "#3B3AA0", "#7A4B2A")
 for axis, name in zip(scatters.subplots(1, 2), models, strict=True):
     S, T = scores[name]
-    for digit, colour in enumerate(plt.colormaps["tab10"].colors):
+    for digit, colour in enumerate(digit_colours):
         members = labels[test] == digit
         axis.scatter(
             S[members, 0], T[members, 0], color=colour, marker=f"${digit}$", s=26, linewidths=0.2
@@ -84,5 +87,6 @@ for line, (name, indices) in zip(grid, rows.items(), strict=True):
         axis.set(xticks=[], yticks=[])
     line[0].set_ylabel(name)
 halves.suptitle("Left half with the closest right half")
-Path("out").mkdir(exist_ok=True)
-figure.savefig("out/two_views.png", dpi=100)
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "two_views.png", dpi=130)
