@@ -85,6 +85,7 @@ def run_command(line: str) -> str:
     A plain `mercer` command runs in this process, because starting Python takes most of the time.
     """
     words = shlex.split(line)
+    code: str | int | None = None
     if words[:1] != ["mercer"] or {"|", ">"} & set(words):
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
@@ -100,7 +101,6 @@ def run_command(line: str) -> str:
         from mercer.app.cli import main as mercer
 
         printed = io.StringIO()
-        code = None
         with (
             mock.patch.object(sys, "argv", words),
             contextlib.redirect_stdout(printed),
