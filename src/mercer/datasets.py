@@ -67,7 +67,7 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
 
     with the centres c_0 = (-0.5, -0.2), c_1 = (0, 0.6), c_2 = (0.5, 0).
 
-    This is the toy data set of the first kernel PCA paper [1]_. With an RBF kernel, the two leading
+    This is the toy data set of the first kernel PCA paper. With an RBF kernel, the two leading
     components separate the clusters, and the next ones split each cluster into halves.
 
     Parameters
@@ -398,7 +398,7 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
 
     A data set NAME consists of the files NAME_A.txt (edges), NAME_graph_indicator.txt (the graph of
     each node) and NAME_graph_labels.txt. The files NAME_node_labels.txt, NAME_edge_labels.txt and
-    NAME_node_attributes.txt are optional [1]_.
+    NAME_node_attributes.txt are optional.
 
     Parameters
     ----------
