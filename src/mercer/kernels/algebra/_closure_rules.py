@@ -182,8 +182,8 @@ class Sum(Combination):
 
     References
     ----------
-    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
-    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950. Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge
     University Press, 2004, section 3.4.
 
     Examples
@@ -253,9 +253,9 @@ class Product(Combination):
 
     References
     ----------
-    I. Schur, "Bemerkungen zur Theorie der beschränkten Bilinearformen mit unendlich vielen
-    Veränderlichen", Journal für die reine und angewandte Mathematik 140, 1911.  N. Aronszajn,
-    "Theory of reproducing kernels", Transactions of the American Mathematical Society 68, 1950.
+    Schur, "Bemerkungen zur Theorie der beschränkten Bilinearformen mit unendlich vielen
+    Veränderlichen", Journal für die reine und angewandte Mathematik 140, 1911. Aronszajn, "Theory
+    of reproducing kernels", Transactions of the American Mathematical Society 68, 1950.
 
     Examples
     --------
@@ -373,8 +373,8 @@ class Scale(_ScalarFunction):
 
     References
     ----------
-    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
-    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950. Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge
     University Press, 2004, section 3.4.
 
     Examples
@@ -476,8 +476,8 @@ class Power(_ScalarFunction):
 
     References
     ----------
-    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
-    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950. Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge
     University Press, 2004, section 3.4.
 
     Examples
@@ -553,9 +553,9 @@ class Exp(_ScalarFunction):
 
     References
     ----------
-    I. J. Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
-    Mathematical Society 44, 1938 (order 1).  J. Shawe-Taylor and N. Cristianini, "Kernel methods
-    for pattern analysis", Cambridge University Press, 2004, section 3.4.
+    Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
+    Mathematical Society 44, 1938 (order 1). Shawe-Taylor and Cristianini, "Kernel methods for
+    pattern analysis", Cambridge University Press, 2004, section 3.4.
 
     Examples
     --------

@@ -200,9 +200,9 @@ class Stretch(TransformedPoints):
 
     References
     ----------
-    R. M. Neal, "Bayesian learning for neural networks", Springer, 1996 (automatic relevance
-    determination).  C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine
-    learning", MIT Press, 2006, section 5.1.
+    Neal, "Bayesian learning for neural networks", Springer, 1996 (automatic relevance
+    determination). Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press,
+    2006, section 5.1.
 
     Examples
     --------
@@ -274,8 +274,8 @@ class Shift(TransformedPoints):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, section 3.4.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, section 3.4.
 
     Examples
     --------
@@ -412,9 +412,9 @@ class Periodic(VectorKernel):
 
     References
     ----------
-    D. J. C. MacKay, "Introduction to Gaussian processes", in Neural Networks and Machine Learning,
-    Springer, 1998.  C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine
-    learning", MIT Press, 2006, section 4.2.
+    MacKay, "Introduction to Gaussian processes", in Neural Networks and Machine Learning, Springer,
+    1998. Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006,
+    section 4.2.
 
     Examples
     --------

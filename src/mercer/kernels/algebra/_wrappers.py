@@ -205,8 +205,8 @@ class Normalized(Wrapper):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, chapter 5.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, chapter 5.
 
     Examples
     --------
@@ -333,7 +333,7 @@ class MeanOf(Wrapper):
 
     References
     ----------
-    T. Gärtner, P. A. Flach, A. Kowalczyk and A. J. Smola, "Multi-instance kernels", ICML 2002.
+    Gärtner, Flach, Kowalczyk and Smola, "Multi-instance kernels", ICML 2002.
 
     Examples
     --------

@@ -155,8 +155,8 @@ class RankOne(FeatureFunctionKernel):
 
     References
     ----------
-    N. Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
-    68, 1950.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge
+    Aronszajn, "Theory of reproducing kernels", Transactions of the American Mathematical Society
+    68, 1950. Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge
     University Press, 2004, section 3.4.
 
     Examples
@@ -253,7 +253,7 @@ class GaussianBasis(_Basis):
 
     References
     ----------
-    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
+    Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class SigmoidBasis(_Basis):
 
     References
     ----------
-    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
+    Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -368,7 +368,7 @@ class PolynomialBasis(_Basis):
 
     References
     ----------
-    C. M. Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
+    Bishop, "Pattern recognition and machine learning", Springer, 2006, section 3.1.
 
     Examples
     --------
@@ -432,8 +432,8 @@ class QuadraticMap(_Basis):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, chapter 9.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, chapter 9.
 
     Examples
     --------
@@ -500,10 +500,9 @@ class GaussianSeries(_Basis):
 
     References
     ----------
-    A. Cotter, J. Keshet and N. Srebro, "Explicit approximations of the Gaussian kernel",
-    arXiv:1109.4603, 2011.  I. Steinwart, D. Hush and C. Scovel, "An explicit description of the
-    reproducing kernel Hilbert spaces of Gaussian RBF kernels", IEEE Transactions on Information
-    Theory 52, 2006.
+    Cotter, Keshet and Srebro, "Explicit approximations of the Gaussian kernel", arXiv:1109.4603,
+    2011. Steinwart, Hush and Scovel, "An explicit description of the reproducing kernel Hilbert
+    spaces of Gaussian RBF kernels", IEEE Transactions on Information Theory 52, 2006.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class FourierBasis(_Basis):
 
     References
     ----------
-    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
 
     Examples
     --------
@@ -209,10 +209,9 @@ def random_features(
 
     References
     ----------
-    A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.  F. X. Yu,
-    A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal random features", NIPS
-    2016.  J. Yang, V. Sindhwani, H. Avron and M. Mahoney, "Quasi-Monte Carlo feature maps for
-    shift-invariant kernels", ICML 2014.
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007. Yu, Suresh,
+    Choromanski, Holtmann-Rice and Kumar, "Orthogonal random features", NIPS 2016. Yang, Sindhwani,
+    Avron and Mahoney, "Quasi-Monte Carlo feature maps for shift-invariant kernels", ICML 2014.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class VertexHistogram(GraphKernel, Explicit):
 
     References
     ----------
-    M. Sugiyama and K. M. Borgwardt, "Halting in random walk kernels", NIPS 2015.
+    Sugiyama and Borgwardt, "Halting in random walk kernels", NIPS 2015.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class EdgeHistogram(GraphKernel, Explicit):
 
     References
     ----------
-    M. Sugiyama and K. M. Borgwardt, "Halting in random walk kernels", NIPS 2015.
+    Sugiyama and Borgwardt, "Halting in random walk kernels", NIPS 2015.
 
     Examples
     --------
@@ -251,8 +251,8 @@ class WeisfeilerLehman(GraphKernel, Explicit):
 
     References
     ----------
-    N. Shervashidze, P. Schweitzer, E. J. van Leeuwen, K. Mehlhorn and K. M. Borgwardt,
-    "Weisfeiler-Lehman graph kernels", JMLR 12, 2539-2561, 2011.
+    Shervashidze, Schweitzer, van Leeuwen, Mehlhorn and Borgwardt, "Weisfeiler-Lehman graph
+    kernels", JMLR 12, 2539-2561, 2011.
 
     Examples
     --------
@@ -357,7 +357,7 @@ class ShortestPath(GraphKernel, Explicit):
 
     References
     ----------
-    K. M. Borgwardt and H.-P. Kriegel, "Shortest-path kernels on graphs", ICDM 2005.
+    Borgwardt and Kriegel, "Shortest-path kernels on graphs", ICDM 2005.
 
     Examples
     --------
@@ -424,8 +424,8 @@ class Graphlet(GraphKernel, Explicit):
 
     References
     ----------
-    N. Shervashidze, S. Vishwanathan, T. Petri, K. Mehlhorn and K. M. Borgwardt, "Efficient graphlet
-    kernels for large graph comparison", AISTATS 2009.
+    Shervashidze, Vishwanathan, Petri, Mehlhorn and Borgwardt, "Efficient graphlet kernels for large
+    graph comparison", AISTATS 2009.
 
     Examples
     --------

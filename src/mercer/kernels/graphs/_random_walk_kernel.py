@@ -64,8 +64,8 @@ class RandomWalk(PairwiseKernel, GraphKernel):
 
     References
     ----------
-    T. Gärtner, P. Flach and S. Wrobel, "On graph kernels", COLT 2003; S. V. N. Vishwanathan,
-    N. N. Schraudolph, R. Kondor and K. M. Borgwardt, "Graph kernels", JMLR 11, 2010.
+    Gärtner, Flach and Wrobel, "On graph kernels", COLT 2003; Vishwanathan, Schraudolph, Kondor
+    and Borgwardt, "Graph kernels", JMLR 11, 2010.
 
     Examples
     --------

@@ -221,9 +221,8 @@ class Kendall(RankingKernel):
 
     References
     ----------
-    M. G. Kendall, "A new measure of rank correlation", Biometrika 30, 1938; Y. Jiao and J.-P. Vert,
-    "The Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018 (also for incomplete
-    rankings).
+    Kendall, "A new measure of rank correlation", Biometrika 30, 1938; Jiao and Vert, "The Kendall
+    and Mallows kernels for permutations", IEEE PAMI 40, 2018 (also for incomplete rankings).
 
     Examples
     --------
@@ -278,8 +277,8 @@ class Mallows(RankingKernel):
 
     References
     ----------
-    C. L. Mallows, "Non-null ranking models", Biometrika 44, 1957; Y. Jiao and J.-P. Vert, "The
-    Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018.
+    Mallows, "Non-null ranking models", Biometrika 44, 1957; Jiao and Vert, "The Kendall and Mallows
+    kernels for permutations", IEEE PAMI 40, 2018.
 
     Examples
     --------

@@ -163,8 +163,8 @@ class Intersection(SetKernel, Explicit):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, chapter 9.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, chapter 9.
 
     Examples
     --------
@@ -211,8 +211,8 @@ class Subsets(SetKernel):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, chapter 9.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, chapter 9.
 
     Examples
     --------
@@ -273,11 +273,11 @@ class Jaccard(SetKernel):
 
     References
     ----------
-    P. Jaccard, "Étude comparative de la distribution florale dans une portion des Alpes et des
-    Jura", Bulletin de la Société Vaudoise des Sciences Naturelles 37, 1901.  J. C. Gower, "A
-    general coefficient of similarity and some of its properties", Biometrics 27, 1971 (positive
-    semidefiniteness).  L. Ralaivola, S. J. Swamidass, H. Saigo and P. Baldi, "Graph kernels for
-    chemical informatics", Neural Networks 18, 2005.
+    Jaccard, "Étude comparative de la distribution florale dans une portion des Alpes et des Jura",
+    Bulletin de la Société Vaudoise des Sciences Naturelles 37, 1901. Gower, "A general coefficient
+    of similarity and some of its properties", Biometrics 27, 1971 (positive semidefiniteness).
+    Ralaivola, Swamidass, Saigo and Baldi, "Graph kernels for chemical informatics", Neural Networks
+    18, 2005.
 
     Examples
     --------
@@ -316,9 +316,9 @@ class Dice(SetRatio):
 
     References
     ----------
-    L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26, 1945.
-    J. C. Gower, "A general coefficient of similarity and some of its properties", Biometrics 27,
-    1971 (positive semidefiniteness).
+    Dice, "Measures of the amount of ecologic association between species", Ecology 26, 1945. Gower,
+    "A general coefficient of similarity and some of its properties", Biometrics 27, 1971 (positive
+    semidefiniteness).
 
     Examples
     --------
@@ -356,7 +356,7 @@ class Ochiai(SetRatio, Explicit):
 
     References
     ----------
-    A. Ochiai, "Zoogeographical studies on the soleoid fishes found in Japan and its neighbouring
+    Ochiai, "Zoogeographical studies on the soleoid fishes found in Japan and its neighbouring
     regions", Bulletin of the Japanese Society of Scientific Fisheries 22, 1957.
 
     Examples
@@ -403,7 +403,7 @@ class BraunBlanquet(SetRatio):
 
     References
     ----------
-    J. Braun-Blanquet, "Plant sociology: the study of plant communities", McGraw-Hill, 1932.
+    Braun-Blanquet, "Plant sociology: the study of plant communities", McGraw-Hill, 1932.
 
     Examples
     --------
@@ -442,9 +442,8 @@ class MinMax(SetKernel):
 
     References
     ----------
-    L. Ralaivola, S. J. Swamidass, H. Saigo and P. Baldi, "Graph kernels for chemical informatics",
-    Neural Networks 18, 2005.  S. Ioffe, "Improved consistent sampling, weighted minhash and L1
-    sketching", ICDM 2010.
+    Ralaivola, Swamidass, Saigo and Baldi, "Graph kernels for chemical informatics", Neural Networks
+    18, 2005. Ioffe, "Improved consistent sampling, weighted minhash and L1 sketching", ICDM 2010.
 
     Examples
     --------
@@ -510,7 +509,7 @@ def Overlap(*args: Any, **kwargs: Any) -> NoReturn:
 
     References
     ----------
-    G. G. Simpson, "Mammals and the nature of continents", American Journal of Science 241, 1943.
+    Simpson, "Mammals and the nature of continents", American Journal of Science 241, 1943.
 
     Examples
     --------

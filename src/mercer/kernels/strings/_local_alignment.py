@@ -102,9 +102,9 @@ class LocalAlignment(PairwiseStringKernel):
 
     References
     ----------
-    H. Saigo, J.-P. Vert, N. Ueda and T. Akutsu, "Protein homology detection using string alignment
-    kernels", Bioinformatics 20, 2004.  S. Henikoff and J. G. Henikoff, "Amino acid substitution
-    matrices from protein blocks", PNAS 89, 1992 (BLOSUM62).
+    Saigo, Vert, Ueda and Akutsu, "Protein homology detection using string alignment kernels",
+    Bioinformatics 20, 2004. Henikoff and Henikoff, "Amino acid substitution matrices from protein
+    blocks", PNAS 89, 1992 (BLOSUM62).
 
     Examples
     --------

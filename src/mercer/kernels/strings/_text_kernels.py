@@ -247,9 +247,9 @@ class BagOfWords(TextKernel):
 
     References
     ----------
-    G. Salton and C. Buckley, "Term-weighting approaches in automatic text retrieval", Information
-    Processing & Management 24, 1988.  T. Joachims, "Text categorization with support vector
-    machines: learning with many relevant features", ECML 1998.
+    Salton and Buckley, "Term-weighting approaches in automatic text retrieval", Information
+    Processing & Management 24, 1988. Joachims, "Text categorization with support vector machines:
+    learning with many relevant features", ECML 1998.
 
     Examples
     --------
@@ -303,7 +303,7 @@ class BagOfNgrams(TextKernel):
 
     References
     ----------
-    W. B. Cavnar and J. M. Trenkle, "N-gram-based text categorization", SDAIR 1994.
+    Cavnar and Trenkle, "N-gram-based text categorization", SDAIR 1994.
 
     Examples
     --------

@@ -186,8 +186,8 @@ class Gapped(HammingProfile):
 
     References
     ----------
-    M. Ghandi, D. Lee, M. Mohammad-Noori and M. A. Beer, "Enhanced regulatory sequence prediction
-    using gapped k-mer features", PLoS Computational Biology 10, 2014.
+    Ghandi, Lee, Mohammad-Noori and Beer, "Enhanced regulatory sequence prediction using gapped
+    k-mer features", PLoS Computational Biology 10, 2014.
 
     Examples
     --------
@@ -255,8 +255,8 @@ class Mismatch(HammingProfile):
 
     References
     ----------
-    C. S. Leslie, E. Eskin, A. Cohen, J. Weston and W. S. Noble, "Mismatch string kernels for
-    discriminative protein classification", Bioinformatics 20, 2004.
+    Leslie, Eskin, Cohen, Weston and Noble, "Mismatch string kernels for discriminative protein
+    classification", Bioinformatics 20, 2004.
 
     Examples
     --------

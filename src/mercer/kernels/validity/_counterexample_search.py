@@ -152,8 +152,8 @@ def known_counterexample(
 
     References
     ----------
-    B. Schölkopf and A. J. Smola, "Learning with kernels", MIT Press, 2002.  C. Berg, J. P. R.
-    Christensen and P. Ressel, "Harmonic analysis on semigroups", Springer, 1984.
+    Schölkopf and Smola, "Learning with kernels", MIT Press, 2002. Berg, Christensen and Ressel,
+    "Harmonic analysis on semigroups", Springer, 1984.
 
     Examples
     --------

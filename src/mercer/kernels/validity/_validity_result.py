@@ -225,10 +225,10 @@ def validity(
 
     References
     ----------
-    J. Mercer, "Functions of positive and negative type, and their connection with the theory of
-    integral equations", Philosophical Transactions of the Royal Society A 209, 1909.  N. Aronszajn,
+    Mercer, "Functions of positive and negative type, and their connection with the theory of
+    integral equations", Philosophical Transactions of the Royal Society A 209, 1909. Aronszajn,
     "Theory of reproducing kernels", Transactions of the American Mathematical Society 68, 1950
-    (closure rules).  H. Wendland, "Scattered data approximation", Cambridge University Press, 2005
+    (closure rules). Wendland, "Scattered data approximation", Cambridge University Press, 2005
     (conditional positive definiteness of order m).
 
     Examples
@@ -376,8 +376,8 @@ def check_gram(K: Points, *, max_memory: MemoryLimit = None) -> GramCheck:
 
     References
     ----------
-    N. J. Higham, "Computing a nearest symmetric positive semidefinite matrix", Linear Algebra and
-    its Applications 103, 1988.
+    Higham, "Computing a nearest symmetric positive semidefinite matrix", Linear Algebra and its
+    Applications 103, 1988.
 
     Examples
     --------

@@ -99,8 +99,7 @@ class White(_PositionIndependent):
 
     References
     ----------
-    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
-    2006, section 2.2.
+    Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 2.2.
 
     Examples
     --------

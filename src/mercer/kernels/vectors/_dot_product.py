@@ -205,9 +205,9 @@ class Polynomial(_Affine):
 
     References
     ----------
-    B. E. Boser, I. M. Guyon and V. N. Vapnik, "A training algorithm for optimal margin
-    classifiers", COLT 1992.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern
-    analysis", Cambridge University Press, 2004, chapter 9.
+    Boser, Guyon and Vapnik, "A training algorithm for optimal margin classifiers", COLT 1992.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, chapter 9.
 
     Examples
     --------
@@ -282,8 +282,8 @@ class Sigmoid(_Affine):
 
     References
     ----------
-    H.-T. Lin and C.-J. Lin, "A study on sigmoid kernels for SVM and the training of non-PSD kernels
-    by SMO-type methods", technical report, National Taiwan University, 2003.
+    Lin and Lin, "A study on sigmoid kernels for SVM and the training of non-PSD kernels by SMO-type
+    methods", technical report, National Taiwan University, 2003.
 
     Examples
     --------
@@ -349,9 +349,9 @@ class Cosine(VectorKernel):
 
     References
     ----------
-    G. Salton, A. Wong and C. S. Yang, "A vector space model for automatic indexing", Communications
-    of the ACM 18, 1975.  J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis",
-    Cambridge University Press, 2004, chapter 5.
+    Salton, Wong and Yang, "A vector space model for automatic indexing", Communications of the ACM
+    18, 1975. Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge
+    University Press, 2004, chapter 5.
 
     Examples
     --------
@@ -405,8 +405,8 @@ class Bilinear(VectorKernel):
 
     References
     ----------
-    J. Shawe-Taylor and N. Cristianini, "Kernel methods for pattern analysis", Cambridge University
-    Press, 2004, section 3.4.
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", Cambridge University Press,
+    2004, section 3.4.
 
     Examples
     --------

@@ -145,9 +145,9 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
 
     References
     ----------
-    O. Chapelle, P. Haffner and V. N. Vapnik, "Support vector machines for histogram-based image
-    classification", IEEE Transactions on Neural Networks 10, 1999.  C. E. Rasmussen and C. K. I.
-    Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
+    Chapelle, Haffner and Vapnik, "Support vector machines for histogram-based image
+    classification", IEEE Transactions on Neural Networks 10, 1999. Rasmussen and Williams,
+    "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
 
     Examples
     --------
@@ -206,11 +206,11 @@ class Chi2(_ExponentialSum):
 
     References
     ----------
-    O. Chapelle, P. Haffner and V. N. Vapnik, "Support vector machines for histogram-based image
-    classification", IEEE Transactions on Neural Networks 10, 1999.  J. Zhang, M. Marszałek, S.
-    Lazebnik and C. Schmid, "Local features and kernels for classification of texture and object
-    categories: a comprehensive study", International Journal of Computer Vision 73, 2007 (the rule
-    1 / mean, of which "median" is a robust form).
+    Chapelle, Haffner and Vapnik, "Support vector machines for histogram-based image
+    classification", IEEE Transactions on Neural Networks 10, 1999. Zhang, Marszałek, Lazebnik and
+    Schmid, "Local features and kernels for classification of texture and object categories: a
+    comprehensive study", International Journal of Computer Vision 73, 2007 (the rule 1 / mean, of
+    which "median" is a robust form).
 
     Examples
     --------
@@ -256,8 +256,8 @@ class AdditiveChi2(Elementwise):
 
     References
     ----------
-    A. Vedaldi and A. Zisserman, "Efficient additive kernels via explicit feature maps", IEEE PAMI
-    34, 2012.
+    Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", IEEE PAMI 34,
+    2012.
 
     Examples
     --------
@@ -297,9 +297,8 @@ class HistogramIntersection(Elementwise):
 
     References
     ----------
-    M. J. Swain and D. H. Ballard, "Color indexing", International Journal of Computer Vision 7,
-    1991.  A. Barla, F. Odone and A. Verri, "Histogram intersection kernel for image
-    classification", ICIP 2003.
+    Swain and Ballard, "Color indexing", International Journal of Computer Vision 7, 1991. Barla,
+    Odone and Verri, "Histogram intersection kernel for image classification", ICIP 2003.
 
     Examples
     --------

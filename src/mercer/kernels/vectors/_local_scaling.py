@@ -61,10 +61,10 @@ class LocalRBF(VectorKernel):
 
     References
     ----------
-    M. N. Gibbs, "Bayesian Gaussian processes for regression and classification", PhD thesis,
-    University of Cambridge, 1997.  C. J. Paciorek and M. J. Schervish, "Nonstationary covariance
-    functions for Gaussian process regression", NIPS 2003.  L. Zelnik-Manor and P. Perona,
-    "Self-tuning spectral clustering", NIPS 2004.
+    Gibbs, "Bayesian Gaussian processes for regression and classification", PhD thesis, University
+    of Cambridge, 1997. Paciorek and Schervish, "Nonstationary covariance functions for Gaussian
+    process regression", NIPS 2003. Zelnik-Manor and Perona, "Self-tuning spectral clustering", NIPS
+    2004.
 
     Examples
     --------

@@ -87,10 +87,10 @@ class RBF(_Mixture):
 
     References
     ----------
-    B. Schölkopf and A. J. Smola, "Learning with kernels", MIT Press, 2002.  C. E. Rasmussen and
-    C. K. I. Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
-    B. W. Silverman, "Density estimation for statistics and data analysis", 1986, and D. W. Scott,
-    "Multivariate density estimation", 1992 (rules for h).
+    Schölkopf and Smola, "Learning with kernels", MIT Press, 2002. Rasmussen and Williams, "Gaussian
+    processes for machine learning", MIT Press, 2006, section 4.2. Silverman, "Density estimation
+    for statistics and data analysis", 1986, and Scott, "Multivariate density estimation", 1992
+    (rules for h).
 
     Examples
     --------
@@ -142,10 +142,10 @@ class Matern(_Mixture):
 
     References
     ----------
-    B. Matérn, "Spatial variation", 1960 (second edition: Springer, 1986).  C. E. Rasmussen and C.
-    K. I. Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.  E.
-    Grosswald, "The Student t-distribution of any degree of freedom is infinitely divisible",
-    Zeitschrift für Wahrscheinlichkeitstheorie, 1976 (k^p for real p).
+    Matérn, "Spatial variation", 1960 (second edition: Springer, 1986). Rasmussen and Williams,
+    "Gaussian processes for machine learning", MIT Press, 2006, section 4.2. Grosswald, "The Student
+    t-distribution of any degree of freedom is infinitely divisible", Zeitschrift für
+    Wahrscheinlichkeitstheorie, 1976 (k^p for real p).
 
     Examples
     --------
@@ -242,8 +242,7 @@ class RationalQuadratic(_Mixture):
 
     References
     ----------
-    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
-    2006, section 4.2.
+    Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
 
     Examples
     --------
@@ -299,9 +298,9 @@ class Cauchy(_Mixture):
 
     References
     ----------
-    C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning", MIT Press,
-    2006, section 4.2.  I. J. Schoenberg, "Metric spaces and completely monotone functions", Annals
-    of Mathematics 39, 1938 (positive definiteness).
+    Rasmussen and Williams, "Gaussian processes for machine learning", MIT Press, 2006, section 4.2.
+    Schoenberg, "Metric spaces and completely monotone functions", Annals of Mathematics 39, 1938
+    (positive definiteness).
 
     Examples
     --------
@@ -338,8 +337,8 @@ class InverseMultiquadric(_Mixture):
 
     References
     ----------
-    C. A. Micchelli, "Interpolation of scattered data: distance matrices and conditionally positive
-    definite functions", Constructive Approximation 2, 1986.  H. Wendland, "Scattered data
+    Micchelli, "Interpolation of scattered data: distance matrices and conditionally positive
+    definite functions", Constructive Approximation 2, 1986. Wendland, "Scattered data
     approximation", Cambridge University Press, 2005.
 
     Examples
@@ -448,9 +447,9 @@ class Multiquadric(_ConditionallyPositiveDefinite):
 
     References
     ----------
-    R. L. Hardy, "Multiquadric equations of topography and other irregular surfaces", Journal of
-    Geophysical Research 76, 1971.  C. A. Micchelli, "Interpolation of scattered data: distance
-    matrices and conditionally positive definite functions", Constructive Approximation 2, 1986.
+    Hardy, "Multiquadric equations of topography and other irregular surfaces", Journal of
+    Geophysical Research 76, 1971. Micchelli, "Interpolation of scattered data: distance matrices
+    and conditionally positive definite functions", Constructive Approximation 2, 1986.
 
     Examples
     --------
@@ -499,8 +498,8 @@ class ThinPlate(_ConditionallyPositiveDefinite):
 
     References
     ----------
-    J. Duchon, "Splines minimizing rotation-invariant semi-norms in Sobolev spaces", in Constructive
-    Theory of Functions of Several Variables, Springer, 1977.  G. Wahba, "Spline models for
+    Duchon, "Splines minimizing rotation-invariant semi-norms in Sobolev spaces", in Constructive
+    Theory of Functions of Several Variables, Springer, 1977. Wahba, "Spline models for
     observational data", SIAM, 1990.
 
     Examples
@@ -552,10 +551,10 @@ class Distance(_ConditionallyPositiveDefinite):
 
     References
     ----------
-    I. J. Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
-    Mathematical Society 44, 1938.  B. Schölkopf, "The kernel trick for distances", NIPS 2000.  D.
-    Sejdinovic, B. Sriperumbudur, A. Gretton and K. Fukumizu, "Equivalence of distance-based and
-    RKHS-based statistics in hypothesis testing", Annals of Statistics 41, 2013 (energy distance).
+    Schoenberg, "Metric spaces and positive definite functions", Transactions of the American
+    Mathematical Society 44, 1938. Schölkopf, "The kernel trick for distances", NIPS 2000.
+    Sejdinovic, Sriperumbudur, Gretton and Fukumizu, "Equivalence of distance-based and RKHS-based
+    statistics in hypothesis testing", Annals of Statistics 41, 2013 (energy distance).
 
     Examples
     --------

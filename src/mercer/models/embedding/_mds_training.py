@@ -237,7 +237,7 @@ def classical_mds(delta: np.ndarray, q: int) -> np.ndarray:
 
     References
     ----------
-    Torgerson, "Multidimensional scaling: I. Theory and method", Psychometrika 17, 1952.
+    Torgerson, "Multidimensional scaling: Theory and method", Psychometrika 17, 1952.
 
     Williams, "On a connection between kernel PCA and metric multidimensional scaling", Machine
     Learning 46, 2002.
