@@ -27,7 +27,7 @@ sys.path.insert(0, str(FOLDER.parent))
 
 from tools import page_output  # noqa: E402
 
-PAGES = ("digits", "molecules", "co2")
+PAGES = ("digits", "molecules", "co2", "deployment")
 WIDTH = 1000  # pixels
 COLOURS = 256
 # Pictures that a command writes under another name than the one on the page.
