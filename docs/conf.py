@@ -152,6 +152,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r"",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
+    "notebook_extensions": set(),  # the scripts use __file__, which notebooks do not have
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 1e9,  # do not show run times, which depend on the computer
