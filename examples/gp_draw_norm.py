@@ -4,12 +4,16 @@ Evaluate a sample f at M points.  The function of smallest norm in the RKHS thro
 is the expansion with coefficients K⁻¹f.  Its squared norm is fᵀK⁻¹f.  Because f ~ N(0, K), this is
 a sum of M squares of independent standard normal variables:
 
-    E |f|² = M.
+    E fᵀK⁻¹f = M.
 
-The norm grows without bound, although the samples and the interpolants converge.  What to look for:
+The norm grows without bound, although the interpolants converge to the sample.  What to look for:
 
-* The squared norms of all samples follow the line M.  This holds for every kernel.
-* For a function of the RKHS, evaluated at the same points, the norm converges to its own norm.
+* The squared norms of all samples follow the line M.  This holds for every kernel whose matrix K is
+  invertible for any number of different points, such as the Matérn and RBF kernels.  (For RBF,
+  rounding errors hide the growth, because most eigenvalues of K are below them.)
+* It does not hold for kernels with finitely many features.  For Polynomial(3), the expectation
+  grows only until M reaches the number of features, which is 4 for points on a line.
+* For a function in the RKHS, evaluated at the same points, the norms converge to its own norm.
 * The interpolants of one sample soon look the same: the norm grows because of fine details.
 
 The figure is saved as ``out/gp_draw_norm.png``.
