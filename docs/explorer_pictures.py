@@ -1,18 +1,26 @@
-"""Create the screenshots of docs/explorer.md; requires Chromium and Playwright."""
+"""Create the screenshots of docs/explorer.md and docs/shell.md; requires Chromium and Playwright.
+
+python docs/explorer_pictures.py                  all screenshots
+python docs/explorer_pictures.py oil report       some of them: digits, oil, report
+"""
 
 import os
 import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 from sklearn.datasets import load_digits, load_wine
 
 from mercer import GPLVM, Explorer, KernelPCA, explore
+from mercer.app.cli import main as run_cli
 
 DOCS = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("MERCER_DATA", DOCS.parents[1] / "shared" / "data"))
-SIZE = {"width": 1280, "height": 760}
+SIZE = {"width": 1600, "height": 860}
 # Sets window.ex to the explorer object, which may be inside a shadow root.
 FIND_EXPLORER_JS = """() => {
   const inner = node => [...node.children, ...(node.shadowRoot ? node.shadowRoot.children : [])];
@@ -53,37 +61,73 @@ def click(page: Page, pane: int, x: float, y: float, action: str = "click") -> N
     getattr(page.mouse, action)(frame["x"] + px, frame["y"] + py)
 
 
+def screenshot(page: Page, name: str) -> None:
+    """Save a screenshot with a palette of 256 colours, which keeps the file small."""
+    path = DOCS / name
+    page.screenshot(path=path)
+    with Image.open(path) as picture:
+        method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+        small = picture.convert("RGB").quantize(256, method, kmeans=5, dither=dither)
+    small.save(path, optimize=True)
+
+
+def opened(browser: Browser, explorer: Explorer) -> Page:
+    """Return the page of an explorer, after it was drawn."""
+    page = browser.new_page(viewport=SIZE, bypass_csp=True)  # wait_for_function needs eval
+    page.goto(explorer.show(open_browser=False).url)
+    page.wait_for_selector("[data-drawn]")
+    page.evaluate(FIND_EXPLORER_JS)
+    return page
+
+
+def draw_digits(browser: Browser) -> None:
+    """Draw two embeddings of the digits, the record of a point, and a pre-image."""
+    page = opened(browser, digits())
+    click(page, 0, 0.08, 0.22)
+    page.wait_for_selector(".preimage canvas")
+    click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), action="move")
+    page.wait_for_timeout(500)
+    screenshot(page, "explorer-digits.png")
+
+
+def draw_oil(browser: Browser) -> None:
+    """Draw kernel PCA and a GPLVM of the oil flow data, with contours of the first component."""
+    page = opened(browser, oil_flow())
+    page.get_by_label("Dark").click()
+    page.get_by_label("Vertical component").select_option(label="3")
+    page.wait_for_function("ex.panes[0].axes.textContent.includes('component 3')")
+    page.get_by_label("Contours in GPLVM").select_option(index=1)
+    page.wait_for_function("ex.panes[1].field")
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(500)
+    screenshot(page, "explorer-oil.png")
+
+
+def draw_report(browser: Browser) -> None:
+    """Draw the report that `mercer demo` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv = ["mercer", "demo", "-o", folder]
+        try:
+            run_cli()
+        except SystemExit as end:
+            if end.code:
+                raise
+        page = browser.new_page(viewport={"width": 1000, "height": 920})
+        page.goto((Path(folder) / "report.html").as_uri())
+        page.wait_for_timeout(500)
+        screenshot(page, "images/shell_report.png")
+
+
 def main() -> None:
-    """Open both explorers in a browser and save a screenshot of each."""
+    """Open a browser and save the screenshots that the arguments name, or all of them."""
+    pictures = {"digits": draw_digits, "oil": draw_oil, "report": draw_report}
+    names = sys.argv[1:] or list(pictures)
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-
-        def opened(explorer: Explorer) -> Page:
-            page = browser.new_page(viewport=SIZE)
-            page.goto(explorer.show(open_browser=False).url)
-            page.wait_for_selector("[data-drawn]")
-            page.evaluate(FIND_EXPLORER_JS)
-            return page
-
-        page = opened(digits())
-        click(page, 0, 0.08, 0.22)
-        page.wait_for_selector(".preimage canvas")
-        click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), action="move")
-        page.wait_for_timeout(500)
-        page.screenshot(path=DOCS / "explorer-digits.png")
-
-        page = opened(oil_flow())
-        page.get_by_label("Dark").click()
-        page.get_by_label("Contours in GPLVM").select_option("magnification")
-        page.wait_for_function("ex.panes[1].field")
-        page.get_by_role("button", name="Select flow flow 0").click()
-        click(page, 1, 0.0, 0.0)
-        page.wait_for_selector(".preimage dl")
-        page.mouse.move(5, 5)
-        page.wait_for_timeout(500)
-        page.screenshot(path=DOCS / "explorer-oil.png")
+        for name in names:
+            pictures[name](browser)
         browser.close()
 
 

@@ -3,7 +3,7 @@
 The data are a thousand simulated gamma-ray measurements, with 12 values each.  The three classes
 are configurations of the flow of oil, water and gas; neither method uses them.  What to look for:
 
-* PCA separates one configuration, in clumps, while the two others overlap.
+* PCA separates most of one configuration, in clumps, while the two others overlap.
 * Kernel PCA (Gaussian, length scale 0.5, chosen by eye) turns the configurations into arms of a
   star, best seen in components 1 and 3.
 * Two components are not enough for either method.  The last panel shows how often a point and its

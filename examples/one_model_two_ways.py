@@ -5,9 +5,18 @@ regression on them solves a linear system of that size.  Kernel ridge regression
 k(x, z) = (<x, z> + 1)^2 solves a system of the size of the data, and never computes the features.
 Both find the same function, because the primal weights are a combination of the points:
 w = Phi^T a.
+
+The figure shows the ten weights, computed in both ways.  It is saved as
+``out/one_model_two_ways.png``.
 """
 
 # %% Data: a noisy quadratic in three variables.
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import Ridge
 
@@ -33,3 +42,18 @@ print(f"dual predictions          {dual.predict(X_new).round(6)}")
 # %% The representer theorem: w = Phi^T a.
 difference = np.abs(phi(X).T @ dual.dual_coef_ - primal.coef_).max()
 print(f"largest |w - Phi^T a|     {difference:.1e}")
+
+# %% Plot both weights, in the order of the features.
+figure, ax = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
+names = ["x₁²", "√2 x₁x₂", "√2 x₁x₃", "x₂²", "√2 x₂x₃", "x₃²", "√2 x₁", "√2 x₂", "√2 x₃", "1"]
+ax.bar(names, primal.coef_, color="#56B4E9", label="w of the primal")
+ax.plot(names, phi(X).T @ dual.dual_coef_, "o", color="#D55E00", label="Φᵀa of the dual")
+ax.axhline(0, color="black", linewidth=0.8)
+ax.set(title="The same ten weights", xlabel="feature", ylabel="weight")
+ax.legend(frameon=False, loc="lower right")
+ax.spines[["top", "right"]].set_visible(False)
+
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "one_model_two_ways.png", dpi=130)
+print("figure: out/one_model_two_ways.png")
