@@ -84,7 +84,7 @@ def draw(rows: list[tuple], score: float) -> None:
     middle.loglog(N_POINTS, difference, "s-", label="largest difference")
     middle.set(title="error of the compressed model")
     middle.legend(loc="upper right")
-    middle.set_ylim(top=300)
+    middle.set_ylim(top=3000)
     right.semilogx(N_POINTS, one, "o-", label="one row")
     right.semilogx(N_POINTS, batch, "s-", label="1000 rows")
     right.set(title="time relative to 3000 points", ylim=(0, None))
