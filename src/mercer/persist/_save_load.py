@@ -62,8 +62,9 @@ def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = Non
     """
     if type(model) not in by_class():
         raise TypeError(
-            f"mercer.save stores estimators of mercer, Expansion and Primal, got {model!r:.200}; "
-            f"to save a scikit-learn pipeline that contains such estimators, use skops.io"
+            f"mercer.save stores estimators of mercer, Expansion and Primal, got an object of type "
+            f"{type(model).__name__}; to save a scikit-learn pipeline that contains such "
+            f"estimators, use skops.io"
         )
     if hasattr(model, "_validate_params"):
         model._validate_params()  # detect errors now and not only in `load`
