@@ -182,7 +182,9 @@ def process_docstring(app, what, name, obj, options, lines):
     lines[:] = literal_formulas(lines)
     owner = inspect.unwrap(getattr(obj, "fget", obj))
     if not (getattr(owner, "__module__", None) or "mercer").startswith("mercer"):
-        lines[:] = [re.sub(r":(?!math)\w+:`~?([^`<]+?)(?: <[^`]*>)?`", r"\1", line) for line in lines]
+        lines[:] = [
+            re.sub(r":(?!math)\w+:`~?([^`<]+?)(?: <[^`]*>)?`", r"\1", line) for line in lines
+        ]
 
 
 def skip_member(app, what, name, obj, skipped, options):
