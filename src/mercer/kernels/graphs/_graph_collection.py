@@ -47,7 +47,8 @@ class Graphs(PointCollection):
     a `Graphs` is converted only once.
 
     An undirected edge is stored as two entries of the adjacency matrix, one per direction, and a
-    self-loop as one entry.  Parallel edges between the same nodes are merged into one edge.
+    self-loop as one entry.  Parallel entries of an edge list are merged into one edge; networkx
+    multigraphs are refused.
 
     Parameters
     ----------
