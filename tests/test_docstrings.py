@@ -83,6 +83,7 @@ def documented(section):
 
 
 def parameters(function):
+    """Return the names of the parameters; fields such as `_path` are not for users."""
     marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return [
         marks.get(p.kind, "") + p.name
