@@ -1,4 +1,4 @@
-from . import datasets, gram, kernels, models, solvers
+from . import datasets, gram, kernels, models, plotting, solvers, tables
 from ._core import (
     DensifyWarning,
     KernelMismatchError,
@@ -12,7 +12,6 @@ from ._core import (
 from ._version import __version__
 from .app.comparison import Comparison, compare
 from .app.explorer import Explorer, explore
-from .app.tables import open_blocks
 from .blocks import Blocks
 from .estimators import (
     GPLVM,
@@ -68,6 +67,7 @@ from .models.embedding import embedding_quality
 from .models.kernel_learning import MultipleKernel, alignment
 from .models.mean_embedding import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
+from .tables import open_blocks
 
 __all__ = [
     "GPLVM",
@@ -143,10 +143,12 @@ __all__ = [
     "models",
     "open_blocks",
     "parse_kernel",
+    "plotting",
     "primal_or_dual",
     "save",
     "search_kernels",
     "solvers",
+    "tables",
     "thin",
     "to_dual",
     "to_primal",

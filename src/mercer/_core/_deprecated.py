@@ -13,6 +13,7 @@ from typing import Any, cast
 
 # Packages that were moved: former import path -> present import path.
 FORMER_MODULES = {
+    "mercer.app.tables": "mercer.tables",
     "mercer.cli": "mercer.app.cli",
     "mercer.comparison": "mercer.app.comparison",
     "mercer.explorer": "mercer.app.explorer",
@@ -23,7 +24,6 @@ FORMER_MODULES = {
     "mercer.preimage": "mercer.expansion.preimage",
     "mercer.reduce": "mercer.expansion.reduced_set",
     "mercer.spectral": "mercer.models.kpca",
-    "mercer.tables": "mercer.app.tables",
 }
 
 # Public names that were renamed, by package: former name -> present name.  A present name includes

@@ -112,7 +112,7 @@ def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) ->
         If the file is not valid; the message states the problem and its position.  It is also
         raised for a model of `mercer fit` that was fitted to standardised, one-hot encoded or
         imputed columns, because its predictions for raw columns would be wrong.  Use
-        `mercer.app.tables.load_trained`, which loads the model together with this preprocessing.
+        `mercer.tables.load_trained`, which loads the model together with this preprocessing.
 
     See Also
     --------
@@ -137,7 +137,7 @@ def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) ->
             f"{place!s}: the model was fitted to preprocessed columns ({changes}), usually by "
             f"`mercer fit` or `mercer pca`, but mercer.load returns the estimator without the "
             f"preprocessing, so predictions for raw columns would be wrong; use "
-            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table, like "
+            f"mercer.tables.load_trained({place!r}): its predict accepts the raw table, like "
             f"`mercer predict`, "
             f"and its attribute model is the estimator without preprocessing"
         )
@@ -159,7 +159,7 @@ def load_with_notes(
 def _prepared_columns(notes: dict[str, str], place: FilePath) -> str:
     """Describe how the model's preprocessing changes columns; "" if it does not change them.
 
-    The preprocessing is stored in the note "recipe", by `mercer.app.tables.Recipe.to_json`.
+    The preprocessing is stored in the note "recipe", by `mercer.tables.Recipe.to_json`.
     """
     if "recipe" not in notes:
         return ""

@@ -11,7 +11,7 @@ import pytest
 from shell import ENVIRONMENT
 
 import mercer as library
-from mercer.app.tables import load_trained, read_table
+from mercer.tables import load_trained, read_table
 
 
 def columns(text):
@@ -56,8 +56,8 @@ def test_a_model_is_not_loaded_without_its_recipe(mercer, wine):
 
 def test_predictions_in_python_have_the_same_bits_as_in_the_shell(mercer, tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr("mercer.app.tables._table_source._MAX_BLOCK_ROWS", 17)
-    monkeypatch.setattr("mercer.app.tables._table_source._MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 17)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 3))
     path = write(tmp_path / "a.csv", a=X[:, 0], b=X[:, 1], c=X[:, 2], y=X.sum(axis=1))
@@ -123,8 +123,8 @@ def test_rows_without_a_target_are_predicted(mercer, tmp_path):
 
 
 def test_blocks_without_a_complete_row(mercer, tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.app.tables._table_source._MAX_BLOCK_ROWS", 4)
-    monkeypatch.setattr("mercer.app.tables._table_source._MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 4)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
     x = [None] * 4 + list(range(4)) + [None] * 4 + [1]
     path = write(tmp_path / "a.csv", x=x, y=[2 * i for i in range(13)])
     options = ("--target", "y", "--impute", "drop")

@@ -16,7 +16,7 @@ from data_folder import DATA
 from shell import ENVIRONMENT, process, python
 
 import mercer as library
-from mercer.app.tables import load_trained, read_table
+from mercer.tables import load_trained, read_table
 
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 

@@ -10,10 +10,10 @@ import time
 import numpy as np
 from shell import ENVIRONMENT
 
-from mercer.app.tables import load_trained
+from mercer.tables import load_trained
 
 RUN = (
-    "from mercer.app.cli import main; import mercer.app.tables._table_source as s; "
+    "from mercer.app.cli import main; import mercer.tables._table_source as s; "
     "s._MAX_BLOCK_ROWS = 256; s._MIN_BLOCK_ROWS = 1; main()"
 )
 OPTIONS = ["--method", "nystroem", "--rank", "50", "-k", "2", "-q"]

@@ -11,8 +11,8 @@ from mercer import KernelPCA, explore
 from mercer.app.explorer import Explorer
 from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding
 from mercer.app.explorer._scene import Scene
-from mercer.app.tables import Table
 from mercer.datasets import circles
+from mercer.tables import Table
 
 HOSTILE = (
     "</script><script>document.title = 'caught'</script><img src=x onerror=document.title='caught'>"

@@ -11,7 +11,7 @@ from mercer import KernelPCA, explore
 from mercer.app.explorer import serve
 from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding
 from mercer.app.explorer._scene import Scene
-from mercer.app.tables import Recipe, Table
+from mercer.tables import Recipe, Table
 
 
 def three_blobs(n=240):

@@ -1,8 +1,8 @@
 """The `mercer` command: kernel methods from the shell.
 
-Each command reads a file into a table (`mercer.app.tables`), preprocesses its columns with a recipe
+Each command reads a file into a table (`mercer.tables`), preprocesses its columns with a recipe
 and calls an estimator.  Command modules import only click and packages that import their modules
-when a name is first used, such as `mercer.app.tables`, so that `--help` and completion are fast.
+when a name is first used, such as `mercer.tables`, so that `--help` and completion are fast.
 """
 
 import sys

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 import click
 
-from .. import tables
+from ... import tables
 
 Command = Callable[..., Any]  # a function that click calls with the values of the options
 Decorator = Callable[[Command], Command]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ... import estimators
-from .. import comparison, explorer, tables
+from ... import estimators, tables
+from .. import comparison, explorer
 from ._console import INTERRUPTED, OutputPath, Session, atomic_write, session_options
 from ._fit_commands import METHODS, MethodOptions
 from ._main import app
@@ -489,7 +489,7 @@ def _comparison_code(
     return f'''"""Embeddings of {source.title}: equivalent to `mercer compare`."""
 
 from mercer import compare
-from mercer.app.tables import Recipe, {"label_values, " if color else ""}open_table
+from mercer.tables import Recipe, {"label_values, " if color else ""}open_table
 
 table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)

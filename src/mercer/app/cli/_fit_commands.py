@@ -12,7 +12,7 @@ import click
 
 import mercer
 
-from .. import tables
+from ... import tables
 from ._console import Command, Session, session_options
 from ._main import app
 from ._model_commands import load_with_recipe
@@ -142,7 +142,7 @@ def fit(session: Session, method: str, options: MethodOptions) -> None:
             f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
 
 from mercer import {cls.__name__}
-from mercer.app.tables import Recipe, Trained, open_table, save_trained
+from mercer.tables import Recipe, Trained, open_table, save_trained
 
 table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)

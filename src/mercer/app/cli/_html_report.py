@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...estimators import KernelPCA
-from ..tables import Source
+from ...tables import Source
 from ._pca_job import PCAFigure, evenly_spaced
 
 _MAX_POINTS = 3000  # each point is an SVG circle, and more circles make the page slow

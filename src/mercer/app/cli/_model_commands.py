@@ -12,7 +12,7 @@ import click
 
 import mercer
 
-from .. import tables
+from ... import tables
 from ._console import Command, Session, TableOutputPath, session_options
 from ._main import app
 from ._options import (
@@ -39,7 +39,7 @@ def load_with_recipe(path: str) -> tables.Trained:
     if trained.recipe is None:
         raise tables.TableError(
             f"{path} contains a model without the preprocessing of its columns, usually because it "
-            f"was written by mercer.save; save it with mercer.app.tables.save_trained instead"
+            f"was written by mercer.save; save it with mercer.tables.save_trained instead"
         )
     return trained
 
@@ -73,7 +73,7 @@ class RowResults:
 
 import sys
 
-from mercer.app.tables import load_trained, open_table
+from mercer.tables import load_trained, open_table
 
 trained = load_trained({self.model!r})
 model, recipe = trained.model, trained.row_recipe

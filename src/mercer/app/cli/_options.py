@@ -14,8 +14,7 @@ from typing import Any
 
 import click
 
-from ... import estimators
-from .. import tables
+from ... import estimators, tables
 from ._console import Command, Decorator, OutputPath, Session
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")

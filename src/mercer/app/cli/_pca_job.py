@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._version import __version__
 from ...estimators import KernelPCA
-from ..tables import (
+from ...tables import (
     Recipe,
     Source,
     Table,
@@ -323,7 +323,7 @@ class PCARun:
 import sys
 
 from mercer import KernelPCA
-from mercer.app.tables import Recipe, open_table
+from mercer.tables import Recipe, open_table
 
 source = {open_table_code(self.source, self.options.data)}
 '''

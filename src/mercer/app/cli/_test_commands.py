@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from ... import tables
 from ...models import mean_embedding
-from .. import tables
 from ._console import Decorator, Session, session_options
 from ._main import CommandGroup, app
 from ._options import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .. import tables
+from ... import tables
 from ._console import FAILED, NOT_CONVERGED, Session, atomic_write, session_options
 from ._main import app
 from ._options import output_option

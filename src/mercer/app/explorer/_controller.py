@@ -26,7 +26,7 @@ from ..._core import capture_progress
 from ...estimators import KernelPCA
 from ...kernels import Kernel, as_kernel
 from ...solvers import Status
-from ..tables import open_table
+from ...tables import open_table
 from ._embeddings import (
     Embedding,
     affordable_kernel_pca,

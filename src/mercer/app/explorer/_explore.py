@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
-from ..tables import (
+from ...tables import (
     ColumnTransform,
     Recipe,
     Table,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core import Points, concatenate, is_table, length, take
 from ...models.embedding import embedding_quality
-from ..tables import Recipe, Table, as_texts
+from ...tables import Recipe, Table, as_texts
 from ._embeddings import Embedding
 from ._serialize import Message, column_message
 

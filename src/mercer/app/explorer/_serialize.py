@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import array_column, column_from_texts
+from ...tables import array_column, column_from_texts
 
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time

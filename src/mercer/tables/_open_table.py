@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
-from ...datasets import read_fasta, read_tudataset
+from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
+from ..datasets import read_fasta, read_tudataset
 from ._binary_files import ArrowSource, NumpySource
 from ._table import Table, TableError, suggest_name
 from ._table_source import (
@@ -127,7 +127,7 @@ def open_table(
     Examples
     --------
     >>> import os, tempfile
-    >>> from mercer.app.tables import open_table
+    >>> from mercer.tables import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "two.csv")
     ...     with open(path, "w") as file:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import take
+from .._core import take
 from ._column_contents import (
     RunningStatistics,
     inspect_texts,
@@ -113,7 +113,7 @@ class Recipe:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.app.tables import Recipe, Table
+    >>> from mercer.tables import Recipe, Table
     >>> city = np.array(["Bonn", "Ulm", "Bonn"], dtype=object)
     >>> table = Table({"x": np.array([1.0, 2.0, 3.0]), "city": city})
     >>> recipe = Recipe(onehot=("city",)).fit(table)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from ..._core import concatenate, length, take
+from .._core import concatenate, length, take
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
 # Cells that mean a missing value, in lower case.
@@ -58,7 +58,7 @@ class Table:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.app.tables import Table
+    >>> from mercer.tables import Table
     >>> table = Table({"x": np.array([1.0, 2.0]), "city": np.array(["Bonn", None], dtype=object)})
     >>> len(table), table.kinds
     (2, {'x': 'numbers', 'city': 'text'})

@@ -8,6 +8,6 @@ silently: text columns and missing values raise an error unless the recipe state
 them.
 """
 
-from ..._core import attach
+from .._core import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from mercer.app.tables import Recipe, Table, TableError, open_blocks, open_table, read_table
+from mercer.tables import Recipe, Table, TableError, open_blocks, open_table, read_table
 
 CSV = "x,y,city\n1,2.5,Bonn\n2,,Ulm\n3,-1e3,Bonn\n"
 # The bytes are part of the test id, so they must not contain the current time (mtime).
@@ -126,8 +126,8 @@ def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
     """They are read as strings in every format, because float64 would make some of them equal."""
     pa = pytest.importorskip("pyarrow")
     pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
-    monkeypatch.setattr("mercer.app.tables._table_source._MAX_BLOCK_ROWS", 4)
-    monkeypatch.setattr("mercer.app.tables._table_source._MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 4)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
     large = [2**53 + 1, -(2**53) - 3, 2**60, 2**63 - 1]
     for ids in ([7, 8, 9, 10, *large], [*large, 7, 8, 9, 10]):
         columns = {"id": ids, "x": [float(i) for i in range(8)]}
@@ -351,8 +351,8 @@ def test_the_standard_input(monkeypatch):
 
 
 def test_blocks_are_the_table_and_a_late_text_makes_a_column_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.app.tables._table_source._MAX_BLOCK_ROWS", 7)
-    monkeypatch.setattr("mercer.app.tables._table_source._MIN_BLOCK_ROWS", 1)
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 7)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
     rng = np.random.default_rng(0)
     lines = [f"{a!r},{i}" for i, a in enumerate(rng.normal(size=50).tolist())]
     lines[40] = '"a ""quoted""\ntext",40'

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import length
+from .._core import length
 from ._open_table import open_table
 from ._preprocessing import Recipe, expand_to_all_rows
 from ._table import TableError
@@ -41,7 +41,7 @@ class Trained:
     >>> import os, tempfile
     >>> import pandas as pd
     >>> from mercer import KernelRidge
-    >>> from mercer.app.tables import Recipe, Trained, load_trained, save_trained
+    >>> from mercer.tables import Recipe, Trained, load_trained, save_trained
     >>> houses = pd.DataFrame({"area": [50.0, 80.0, 120.0], "price": [100.0, 160.0, 240.0]})
     >>> recipe = Recipe(target="price", standardize=True).fit(houses)
     >>> model = KernelRidge(alpha=1e-6, kernel="linear", fit_intercept=True)
@@ -79,7 +79,7 @@ class Trained:
             raise TableError(
                 "this model has no recipe for the columns of a table - usually because it was "
                 "saved with mercer.save - apply the estimator in the attribute `model` to points, "
-                "or save model and recipe together with mercer.app.tables.save_trained"
+                "or save model and recipe together with mercer.tables.save_trained"
             )
         return self.recipe.without_target()
 
@@ -120,7 +120,7 @@ def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
     path : str or path
         The file to write.
     """
-    from ...persist import save
+    from ..persist import save
 
     notes = {"story": json.dumps(trained.metadata)}
     if trained.recipe is not None:
@@ -143,7 +143,7 @@ def load_trained(path: str | PathLike[str], *, mmap: bool = False) -> Trained:
     Trained
         The model and its recipe; its method `predict` accepts raw tables.
     """
-    from ...persist import load_with_notes
+    from ..persist import load_with_notes
 
     model, notes = load_with_notes(path, mmap=mmap)
     recipe = notes.get("recipe")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
-from mercer.app.tables import (
+from mercer.tables import (
     Recipe,
     Table,
     TableError,

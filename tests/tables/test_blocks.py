@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import Blocks, KernelLogisticRegression, KernelPCA, KernelRidge, open_blocks
-from mercer.app.tables import TableError
+from mercer.tables import TableError
 
 rng = np.random.default_rng(0)
 n, ROWS = 1000, 130
