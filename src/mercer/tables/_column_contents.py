@@ -190,7 +190,7 @@ def is_missing(column: Any) -> np.ndarray:
         return np.zeros(len(column), dtype=bool)
     if column.dtype == object:
         return np.array([value is None for value in column], dtype=bool)
-    return np.isnan(column)
+    return np.isnan(column)  # also True for a missing date, NaT
 
 
 def refuse_text(table: Table, numeric: list[str], *, fitted: bool) -> None:

@@ -21,7 +21,9 @@ import numpy as np
 
 from .._core import concatenate, length, take
 
-NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
+# Kinds of columns.
+NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
+DATES, UNREADABLE = "dates", "unreadable"
 # Cells that mean a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})
 _MISSING_NUMBERS = frozenset({"-", "--", "."})  # these are missing values only in numeric columns
@@ -34,6 +36,31 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
+class UnreadableColumn:
+    """A column whose values are neither numbers, text nor dates, such as lists or images.
+
+    It stands in for the values, so that the other columns of the file can be used.
+
+    Parameters
+    ----------
+    reason : str
+        The type of the values, for messages, such as "values of type list<double>".
+    count : int
+        The number of rows.
+    """
+
+    reason: str
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, rows: Any) -> UnreadableColumn:
+        """Return the column for a selection of rows."""
+        return replace(self, count=len(np.arange(self.count)[rows]))
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """Named columns of the same length.
 
@@ -41,7 +68,9 @@ class Table:
     ----------
     columns : dict
         The columns by name.  Numbers are a float64 array, in which NaN is a missing value.  Text is
-        an array of objects, in which None is a missing value.  Graphs are a `Graphs` object.
+        an array of objects, in which None is a missing value.  Dates and times are an array of
+        dtype datetime64[us], in which NaT is a missing value.  Graphs are a `Graphs` object.  Any
+        other values are replaced by an `UnreadableColumn`.
     source : str, default="the table"
         The name of the file that contains the rows, for messages.
     lines : array of int, default=None
@@ -76,14 +105,17 @@ class Table:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Kind of each column: "numbers", "text", "graphs", or "nothing" if no value is present."""
+        """Kind of each column: "numbers", "text", "dates", "graphs" or "unreadable".
+
+        The kind of a column of numbers or dates without any value is "nothing".
+        """
         return {name: kind_of(column) for name, column in self.columns.items()}
 
     def take(self, rows: Any) -> Table:
         """Return a table of the selected rows; `rows` is a slice, an index array or a mask."""
         indices = np.arange(len(self))[rows]
         lines = None if self.lines is None else self.lines[indices]
-        columns = {name: take(column, indices) for name, column in self.columns.items()}
+        columns = {name: take_rows(column, indices) for name, column in self.columns.items()}
         start = self.start + int(indices[0]) if len(indices) else self.start
         return replace(self, columns=columns, lines=lines, start=start)
 
@@ -134,12 +166,7 @@ class Table:
         first = tables[0]
         if len(tables) == 1:
             return first
-        columns = {
-            name: reduce(concatenate, (t.columns[name] for t in tables))
-            if kind_of(column) == GRAPHS
-            else np.concatenate([t.columns[name] for t in tables])
-            for name, column in first.columns.items()
-        }
+        columns = {name: _joined([t.columns[name] for t in tables]) for name in first.columns}
         lines = None
         if first.lines is not None:
             lines = np.concatenate([t.lines for t in tables if t.lines is not None])
@@ -162,18 +189,38 @@ class _UnixLines:
 
 def _output_cells(column: Any, missing_text: str | None = "") -> list[Any]:
     """Return the values of a column for a text file; `missing_text` replaces missing values."""
-    if kind_of(column) == GRAPHS:
+    if not isinstance(column, np.ndarray):
         raise TypeError("graphs cannot be written to a text file; omit the column of graphs")
-    return [missing_text if value is None or value != value else value for value in column.tolist()]
+    values = as_texts(column) if column.dtype.kind == "M" else column
+    return [missing_text if value is None or value != value else value for value in values.tolist()]
 
 
 def kind_of(column: Any) -> str:
-    """Return the kind of a column: NUMBER, TEXT, GRAPHS, or EMPTY if all values are missing."""
+    """Return the kind of a column; EMPTY for numbers or dates that are all missing."""
+    if isinstance(column, UnreadableColumn):
+        return UNREADABLE
     if not isinstance(column, np.ndarray):
         return GRAPHS
     if column.dtype.kind in "OUS":
         return TEXT
-    return EMPTY if len(column) and np.isnan(column).all() else NUMBER
+    if len(column) and np.isnan(column).all():
+        return EMPTY
+    return DATES if column.dtype.kind == "M" else NUMBER
+
+
+def take_rows(column: Any, rows: Any) -> Any:
+    """Return the selected rows of a column of any kind."""
+    return column.take(rows) if isinstance(column, UnreadableColumn) else take(column, rows)
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    """Concatenate the parts of a column, which are all of the same kind."""
+    first = columns[0]
+    if isinstance(first, UnreadableColumn):
+        return replace(first, count=sum(map(len, columns)))
+    return (
+        np.concatenate(columns) if isinstance(first, np.ndarray) else reduce(concatenate, columns)
+    )
 
 
 def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
@@ -244,9 +291,19 @@ def _floats(cells: Sequence[Any]) -> np.ndarray:
 
 
 def as_texts(column: np.ndarray) -> np.ndarray:
-    """Convert a column to text: 3.0 becomes "3", and missing values become None."""
+    """Convert a column to text: 3.0 becomes "3", and missing values become None.
+
+    Dates become text in ISO format: "2024-05-31", or "2024-05-31T18:30:00" if a time is present.
+    """
     if column.dtype == object:
         return column
+    if column.dtype.kind == "M":
+        present = column[~np.isnat(column)]
+        days = present.astype("datetime64[D]")
+        unit = "D" if np.array_equal(days, present) else "auto"
+        return column_from_texts(
+            None if text == "NaT" else text for text in np.datetime_as_string(column, unit).tolist()
+        )
     values = column.astype(np.float64).tolist()
     return column_from_texts(
         None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values

@@ -206,7 +206,7 @@ def _merge_kinds(one: str, other: str) -> str:
     """Return the kind of a column, given the kinds of two parts of the column."""
     if EMPTY in (one, other):
         return other if one == EMPTY else one
-    return TEXT if TEXT in (one, other) else one
+    return one if one == other else TEXT
 
 
 # ---------------------------------------------------------------------- tables in memory
