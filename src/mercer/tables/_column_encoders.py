@@ -37,6 +37,8 @@ class NumberColumn:
         missing values must be dropped before.
     mean, scale : float, default=0.0, 1.0
         The mean and the standard deviation for standardisation.
+    has_unusable : bool, default=False
+        Whether the training rows contain values that are not finite numbers.
     """
 
     name: str
@@ -44,6 +46,7 @@ class NumberColumn:
     fill: float | None = None
     mean: float = 0.0
     scale: float = 1.0
+    has_unusable: bool = False
 
     @property
     def feature_names(self) -> list[str]:

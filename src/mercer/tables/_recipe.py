@@ -115,8 +115,8 @@ class Recipe(TransformerMixin, BaseEstimator):
         there are also columns of other types, or if the scales of the columns differ so much
         that few columns would determine all distances.
     onehot : tuple of str or "all"
-        Columns to one-hot encode, also if they seem to be numbers, identifiers or texts.  "all"
-        encodes all text columns.
+        Columns to one-hot encode, also if they seem to be numbers, identifiers or texts.  With
+        ``strict=True``, "all" allows one-hot encoding of all columns that contain categories.
     types : dict of str
         The types of columns, if they should not be detected: {"zip": "category"}.  The types are
         "number", "boolean", "category", "date", "text" and "identifier" (not used).
@@ -330,12 +330,10 @@ class Recipe(TransformerMixin, BaseEstimator):
         self, table: Table, summary: TableSummary, names: list[str]
     ) -> dict[str, str]:
         """Return the type of each column: given by the user, or detected."""
-        onehot = (_ALL,) if self.onehot == _ALL else tuple(self.onehot)
-        use_all = _ALL in onehot and _ALL not in table.columns
+        onehot = () if self.onehot == _ALL else tuple(self.onehot)
         types = {name: summary.type_of(name) for name in names}
         for name in names:
-            kind = summary.kinds[name]
-            if name in onehot or (use_all and kind == TEXT):
+            if name in onehot:
                 types[name] = "category"
             elif name in (self.types or {}):
                 types[name] = self._requested_type(table, summary, name)
@@ -445,7 +443,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             fill = _statistic(table, summary, name, impute)
         if kind == "boolean" or not standardize:
             mean, scale = 0.0, 1.0
-        return NumberColumn(name, kind, fill, mean, scale)
+        return NumberColumn(name, kind, fill, mean, scale, summary.n_unusable[name] > 0)
 
     def _category(self, table: Table, summary: TableSummary, name: str) -> CategoryColumn:
         """Return the encoder of categories."""
@@ -669,6 +667,8 @@ class Recipe(TransformerMixin, BaseEstimator):
             described = f"{len(rows)} of {len(table)} values {what}, such as {value} on {where}"
             n_present = int((~is_missing(column)).sum())
             is_wrong_column = encoder.type != "category" and len(rows) == n_present
+            if getattr(encoder, "has_unusable", False) and not is_wrong_column:
+                continue  # such values are reported by `describe`
             if self.unknown == "error" or (is_wrong_column and n_present > 1):
                 remedy = (
                     "correct the file"

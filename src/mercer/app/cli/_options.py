@@ -225,7 +225,8 @@ data_options = grouped(
     ),
     option(
         "--onehot",
-        "One-hot encode these columns; 'all' encodes all text columns.",
+        "One-hot encode these columns, also if they are numbers or identifiers. With --strict, "
+        "'all' allows it for all columns that contain categories.",
         "NAMES",
         multiple=True,
     ),
