@@ -144,12 +144,18 @@ def same_points(X: Points, Z: Points) -> bool:
         return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
         a, b = np.asarray(X), np.asarray(Z)
+        if a.dtype == object and a.shape == b.shape:  # may contain NaN, for a missing category
+            X, Z = a.ravel().tolist(), b.ravel().tolist()
+            return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
         floats = a.dtype.kind == b.dtype.kind == "f"  # in rankings, NaN marks an unranked item
         return np.array_equal(a, b, equal_nan=floats)
     return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
 
 
 def _equal(x: Any, z: Any) -> bool:
+    """Return True if two points are equal; NaN equals NaN."""
+    if isinstance(x, float) and isinstance(z, float):
+        return x == z or (x != x and z != z)
     same = x == z
     return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
 

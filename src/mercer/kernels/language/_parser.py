@@ -468,6 +468,7 @@ _SYNONYMS = {
     "Distance": "energy brownian",
     "HistogramIntersection": "histogram min minimum",
     "Jaccard": "tanimoto",
+    "Equal": "delta kronecker kroneckerdelta indicator matching hamming category categorical",
     "Spectrum": "ngram kmer string",
     "Subsequence": "ssk gapweighted",
     "WeisfeilerLehman": "wl weisfeiler",
