@@ -173,6 +173,7 @@ def as_vectors(X: Points, owner: str) -> Points:
             if np.isfinite(np.sum(X)):  # all entries are finite, and no conversion is needed
                 return X
     reject_structured(X, owner)
+    _reject_one_dimension(X, owner)
     return check_array(
         X,
         accept_sparse="csr",
@@ -180,6 +181,21 @@ def as_vectors(X: Points, owner: str) -> Points:
         ensure_min_samples=0,
         estimator=owner,
         input_name="X",
+    )
+
+
+def _reject_one_dimension(X: Points, owner: str) -> None:
+    """Raise a ValueError with advice if X is a sequence of numbers instead of a matrix."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)) and all(np.isscalar(x) for x in X):
+        shape = (len(X),)
+    if shape is None or len(shape) != 1 or shape[0] == 0:
+        return
+    raise ValueError(
+        f"{owner}: Expected 2D array, got 1D array instead, with {shape[0]} values. "
+        f"If it is one point with {shape[0]} columns, pass X.reshape(1, -1), for instance "
+        f"k([x], [z])[0, 0]; if these are {shape[0]} points with one column, pass "
+        f"X.reshape(-1, 1)"
     )
 
 
