@@ -248,6 +248,17 @@ def test_numbers_as_names_of_columns(mercer, tmp_path):
             assert open_table("c.csv", header=chosen).header == chosen
 
 
+def test_options_for_reading_text(mercer, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("größe;x;z\n1,234;1;-999\n2,345;2;5\n3,456;3;7\n".encode("cp850"))
+    options = ("--target", "größe", "--impute", "mean", "--na", "-999", "--decimal", ".")
+    done = mercer("fit", "ridge", path, *options, "--encoding", "cp850", "--show-code")
+    assert done.code == 0, done
+    assert "na=('-999',), decimal='.', encoding='cp850'" in done.out
+    done = mercer("fit", "ridge", path, *options, "--encoding", "cp850", "-o", "m.mercer")
+    assert done.code == 0 and "commas as thousands separators, such as 1,234" in done.err, done
+
+
 def test_identifiers_stay_exact(mercer, tmp_path):
     ids = [2**53 + i for i in range(12)]
     path = write(tmp_path / "a.csv", id=ids, x=range(12), kind=[ids[i % 2] for i in range(12)])
