@@ -9,7 +9,7 @@ from ._table import output_format as output_format  # used by mercer.app.cli
 from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import Trained, load_trained, save_trained
 from ._table_source import Source
-from ._table_source import is_missing_value as is_missing_value  # used by mercer.app.explorer
+from ._typed_columns import is_missing_value as is_missing_value  # used by mercer.app.explorer
 
 __all__ = [
     "FORMATS",

@@ -83,6 +83,9 @@ class Table:
     booleans : tuple of str, default=()
         Columns whose values 0 and 1 represent booleans; converted to text, they become "False" and
         "True".
+    integers : tuple of str, default=()
+        Columns of numbers whose values are integers in the file, so that they are written as
+        integers.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Table:
     start: int = 0
     index_columns: tuple[str, ...] = ()
     booleans: tuple[str, ...] = ()
+    integers: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -315,18 +319,6 @@ def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
     column = np.empty(len(cells := list(cells)), dtype=object)
     column[:] = cells
     return column
-
-
-def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
-    """Raise a TableError if two columns have the same name."""
-    seen: dict[str, int] = {}
-    for position, name in enumerate(names, start=1):
-        if name in seen:
-            raise TableError(
-                f"{source}: column {position} has the same name, {name!r}, as column {seen[name]} "
-                f"- usually the result of joining two tables - give each column a different name"
-            )
-        seen[name] = position
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
