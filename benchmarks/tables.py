@@ -182,9 +182,11 @@ def format_row(row: Row) -> str:
     start = f"| {row['table']} | {row['method']} | {row['rows']} | {types} "
     if "failure" in row:
         return f"{start}| failed | {pipeline:.1f} | | {boosting:.1f} | |"
+    mercer = 100 * np.mean(row["mercer"])
+    deltas = [difference(row, peer) for peer in ("pipeline", "boosting")]
     return (
-        f"{start}| {100 * np.mean(row['mercer']):.1f} | {pipeline:.1f} | "
-        f"{difference(row, 'pipeline'):+.1f} | {boosting:.1f} | {difference(row, 'boosting'):+.1f} |"
+        f"{start}| {mercer:.1f} | {pipeline:.1f} | {deltas[0]:+.1f} | {boosting:.1f} | "
+        f"{deltas[1]:+.1f} |"
     )
 
 
@@ -210,7 +212,8 @@ def format_report(rows: list[Row]) -> str:
         "",
         "Written by `python -m benchmarks.tables`. Scores are 100 × accuracy (svc, logistic) or "
         "100 × R² (ridge, svr),",
-        "averages over five folds. Types: numbers/categories/dates/texts/unused columns. Δ is mercer minus the",
+        "averages over five folds. Types: numbers/categories/dates/texts/unused columns. "
+        "Δ is mercer minus the",
         "pipeline or boosting, in points.",
     ]
     for half in ("development", "held out"):
