@@ -211,7 +211,7 @@ TABLES = {
         dates={"date": "elapsed weekday hour"},
     ),
     "chile vote": MixedTable("carData/Chile", "vote", "svc"),
-    "mortgages": MixedTable("AER/HMDA", "deny", "logistic"),
+    "mortgages": MixedTable("AER/HMDA", "deny", "logistic"),  # codespell:ignore
     "student sex": MixedTable("MASS/survey", "Sex", "logistic"),
     "aids status": MixedTable("MASS/Aids2", "status", "svc", remove="death"),
     "heart attacks": MixedTable("DAAG/monica", "outcome", "logistic", max_rows=20000),
@@ -326,7 +326,7 @@ TABLES = {
         dates={"arrival_date": "elapsed weekday yearday"},
         min_frequency=5,
     ),
-    "violent crime": MixedTable("AER/Guns", "violent", "ridge"),
+    "violent crime": MixedTable("AER/Guns", "violent", "ridge"),  # codespell:ignore
     "market value": MixedTable("HSAUR/Forbes2000", "marketvalue", "ridge", drop="rank, name"),
     "artworks": MixedTable(
         "modeldata/tate_text", "year", "ridge", drop="id", texts="title, medium", min_frequency=3
