@@ -58,6 +58,8 @@ class MessyFile:
         The commands that refuse the file.
     new : callable
         Returns the bytes of a file of new rows; by default the rows of the file itself.
+    values : callable
+        Returns the expected values of some columns.
     stdin : bool
         Whether the file is read from standard input.
     needs : str
@@ -76,6 +78,7 @@ class MessyFile:
     refused: tuple[str, ...] = ()
     commands: tuple[str, ...] = ("pca", "fit", "score", "explore")
     new: Callable[[], bytes] | None = None
+    values: Callable[[], Columns] | None = None
     stdin: bool = False
     needs: str = ""
 
@@ -87,7 +90,6 @@ class MessyFile:
 
 
 FILES: list[MessyFile] = []
-# For `new` rows of a file: the same function is called with another seed and this flag.
 _Builder = Callable[[np.random.Generator], bytes]
 
 
@@ -96,9 +98,11 @@ def messy(name: str, description: str, **expected) -> Callable[[_Builder], _Buil
 
     def add(function: _Builder) -> _Builder:
         seed = zlib.crc32(name.encode())
-        new = expected.pop("new", None)
+        new, values = expected.pop("new", None), expected.pop("values", None)
         if new is not None:
             expected["new"] = lambda: new(np.random.default_rng(seed + 1))
+        if values is not None:
+            expected["values"] = lambda: values(np.random.default_rng(seed))
         file = MessyFile(
             name, description, lambda: function(np.random.default_rng(seed)), **expected
         )
@@ -130,6 +134,16 @@ def with_kind(columns: Columns, values: tuple = ("cheap", "dear"), name: str = "
     middle = float(np.median(prices))
     rest = {key: column for key, column in columns.items() if key != "price"}
     return rest | {name: [values[price > middle] for price in prices]}
+
+
+def scaled_houses(**factors: float) -> Callable[[np.random.Generator], Columns]:
+    """Return a function for `values`: columns of `houses`, multiplied by factors."""
+
+    def values(rng: np.random.Generator) -> Columns:
+        table = houses(rng)
+        return {name: [f * value for value in table[name]] for name, f in factors.items()}
+
+    return values
 
 
 def rows_of(columns: Columns) -> list[dict]:
@@ -182,7 +196,8 @@ def sales(rng: np.random.Generator, notation: Callable[[date], str] | None, **mo
 # ---------------------------------------------------------------------- CSV: numbers and dialects
 
 
-@messy("plain.csv", "A clean CSV file.", types={"area": "number", "city": "category"})
+@messy("plain.csv", "A clean CSV file.", types={"area": "number", "city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _plain(rng):
     return csv_bytes(houses(rng))
 
@@ -198,7 +213,8 @@ def _comma(value: float) -> str:
 
 
 @messy("european.csv", "Semicolons as delimiters and decimal commas, as Excel writes in Europe.",
-       types={"area": "number", "rooms": "number", "city": "category"})  # fmt: skip
+       types={"area": "number", "rooms": "number", "city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _european(rng):
     t = houses(rng)
     t["area"], t["price"] = map(_comma, t["area"]), map(_comma, t["price"])
@@ -206,7 +222,8 @@ def _european(rng):
 
 
 @messy("thousands.csv", "Quoted numbers with commas as thousands separators.",
-       types={"area": "number"})  # fmt: skip
+       types={"area": "number"},
+       values=scaled_houses(area=100.0, price=1000.0))  # fmt: skip
 def _thousands(rng):
     t = houses(rng)
     t["area"] = [f"{100 * a:,.1f}" for a in t["area"]]
@@ -215,7 +232,8 @@ def _thousands(rng):
 
 
 @messy("european_thousands.csv", "Points as thousands separators and decimal commas.",
-       types={"area": "number"})  # fmt: skip
+       types={"area": "number"},
+       values=scaled_houses(area=100.0, price=1000.0))  # fmt: skip
 def _european_thousands(rng):
     t = houses(rng)
     swap = str.maketrans(",.", ".,")
@@ -236,7 +254,8 @@ def _french(rng):
     return csv_text(shown, delimiter=";").encode("latin-1")
 
 
-@messy("swiss.csv", "Apostrophes as thousands separators.", types={"area": "number"})
+@messy("swiss.csv", "Apostrophes as thousands separators.", types={"area": "number"},
+       values=scaled_houses(area=100.0, price=1000.0))  # fmt: skip
 def _swiss(rng):
     t = houses(rng)
     t["area"] = [f"{100 * a:,.1f}".replace(",", "'") for a in t["area"]]
@@ -252,6 +271,48 @@ def _excel_sep(rng):
     return ("\ufeffsep=;\r\n" + csv_text(t, delimiter=";", end="\r\n")).encode()
 
 
+@messy("european_whole.csv", "Decimal commas in one column, and 950 and 1.234 in another.",
+       values=scaled_houses(area=10.0, price=10.0))  # fmt: skip
+def _european_whole(rng):
+    t = houses(rng)
+    t["price"] = [_comma(f"{10 * p:.2f}") for p in t["price"]]
+    t["area"] = [f"{round(10 * a):,}".replace(",", ".") for a in t["area"]]
+    return csv_bytes(t, delimiter=";")
+
+
+@messy("quoted_commas.csv", "Decimal commas in quoted cells, with commas as delimiters.",
+       types={"area": "number"}, values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
+def _quoted_commas(rng):
+    t = houses(rng)
+    t["area"], t["price"] = map(_comma, t["area"]), map(_comma, t["price"])
+    return csv_bytes(t)
+
+
+@messy("all_quoted.csv", "All cells are quoted, with spaces inside the quotes.",
+       types={"area": "number", "city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
+def _all_quoted(rng):
+    t = houses(rng)
+    lines = [list(t), *([f"{cell} " for cell in row] for row in zip(*t.values(), strict=True))]
+    return "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines).encode()
+
+
+@messy("minus_signs.csv", "Negative numbers with the Unicode minus sign.", target="y",
+       types={"x": "number"}, score=0.7)  # fmt: skip
+def _minus_signs(rng):
+    x = rng.uniform(-20, 20, N_ROWS).round(2)
+    shown = [str(v).replace("-", "\u2212") for v in x.tolist()]
+    return csv_bytes({"x": shown, "y": (3 * x + 1).round(2).tolist()})
+
+
+@messy("parentheses.csv", "Negative amounts in parentheses, as accountants write.", target="y",
+       types={"balance": "number"}, score=0.7)  # fmt: skip
+def _parentheses(rng):
+    x = rng.uniform(-2000, 2000, N_ROWS).round(2)
+    shown = [f"({-v:,.2f})" if v < 0 else f"{v:,.2f}" for v in x.tolist()]
+    return csv_bytes({"balance": shown, "y": (3 * x + 1).round(2).tolist()})
+
+
 @messy("percent.csv", "Percentages with and without a space before the sign.",
        types={"share": "number"}, target="sold", score=0.7)  # fmt: skip
 def _percent(rng):
@@ -262,7 +323,8 @@ def _percent(rng):
 
 
 @messy("currency.csv", "Prices with currency signs; the target, too.",
-       types={"area": "number", "fee": "number"})  # fmt: skip
+       types={"area": "number", "fee": "number"},
+       values=scaled_houses(price=1000.0))  # fmt: skip
 def _currency(rng):
     t = houses(rng)
     t["fee"] = [f"{5 * r + 100} €" for r in t["rooms"]]
@@ -295,13 +357,15 @@ def _scientific(rng):
 
 
 @messy("bom.csv", "A byte order mark at the beginning; the first column is the target.",
-       method="svc", target="kind", score=0.75)  # fmt: skip
+       method="svc", target="kind", score=0.75,
+       values=scaled_houses(area=1.0))  # fmt: skip
 def _bom(rng):
     t = with_kind(houses(rng))
     return b"\xef\xbb\xbf" + csv_bytes({"kind": t.pop("kind"), **t}, end="\r\n")
 
 
-@messy("utf16.txt", "Unicode text of Excel: UTF-16 and tabs.", types={"city": "category"})
+@messy("utf16.txt", "Unicode text of Excel: UTF-16 and tabs.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _utf16(rng):
     return csv_text(houses(rng), delimiter="\t", end="\r\n").encode("utf-16")
 
@@ -314,7 +378,8 @@ def _latin1(rng):
 
 
 @messy("windows1252.csv", "Windows-1252 with a euro sign and curly quotes.",
-       target="price", types={"area": "number"})  # fmt: skip
+       target="price", types={"area": "number"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _windows1252(rng):
     t = houses(rng)
     t["city"] = [f"“{c}”" for c in t["city"]]
@@ -336,7 +401,8 @@ def _flowers(rng):
 
 
 @messy("pandas_index.csv", "A row number in a first column without a name, as pandas writes.",
-       types={"area": "number"})  # fmt: skip
+       types={"area": "number"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _pandas_index(rng):
     return csv_bytes({"": list(range(N_ROWS)), **houses(rng)})
 
@@ -356,7 +422,8 @@ def _pandas_numbers_index(rng):
 
 
 @messy("r_table.txt", "R's write.table: quoted names, and no name for the row numbers.",
-       types={"area": "number", "city": "category"})  # fmt: skip
+       types={"area": "number", "city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _r_table(rng):
     t = houses(rng)
     lines = [" ".join(f'"{name}"' for name in t)]
@@ -367,7 +434,8 @@ def _r_table(rng):
 
 
 @messy("quoted_newlines.csv", "Quoted cells with line breaks, quotes and delimiters.",
-       types={"area": "number", "city": "category"})  # fmt: skip
+       types={"area": "number", "city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _quoted_newlines(rng):
     t = houses(rng)
     t["city"] = [f'{c},\nthe "old" town' for c in t["city"]]
@@ -375,19 +443,22 @@ def _quoted_newlines(rng):
 
 
 @messy("trailing_delimiters.csv", "Each line, with the header, ends with a delimiter.",
-       types={"area": "number"})  # fmt: skip
+       types={"area": "number"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _trailing_delimiters(rng):
     return csv_text(houses(rng), delimiter=";").replace("\n", ";\n").encode()
 
 
 @messy("trailing_in_rows.csv", "Each line except the header ends with a delimiter.",
-       types={"area": "number"})  # fmt: skip
+       types={"area": "number"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _trailing_in_rows(rng):
     head, _, rest = csv_text(houses(rng)).partition("\n")
     return (head + "\n" + rest.replace("\n", ",\n")).encode()
 
 
-@messy("blank_lines.csv", "Empty lines before the header, between rows and at the end.")
+@messy("blank_lines.csv", "Empty lines before the header, between rows and at the end.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _blank_lines(rng):
     head, *rows = csv_text(houses(rng)).splitlines()
     rows = [row + ("\n" if i % 7 == 0 else "") for i, row in enumerate(rows)]
@@ -399,53 +470,62 @@ def _lines_of_delimiters(rng):
     return (csv_text(houses(rng)) + ",,,\n" * 5).encode()
 
 
-@messy("comments.csv", "Lines that begin with #, at the top and between rows.")
+@messy("comments.csv", "Lines that begin with #, at the top and between rows.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _comments(rng):
     head, *rows = csv_text(houses(rng)).splitlines()
     rows.insert(10, "# the following rows were measured again")
     return "\n".join(["# houses, version 2", "# units: m2; EUR", head, *rows]).encode()
 
 
-@messy("title.csv", "A title and an empty line precede the header, as in exported reports.")
+@messy("title.csv", "A title and an empty line precede the header, as in exported reports.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _title(rng):
     return ("House prices 2024\n\n" + csv_text(houses(rng))).encode()
 
 
-@messy("aligned.txt", "Columns aligned with several spaces.", types={"city": "category"})
+@messy("aligned.txt", "Columns aligned with several spaces.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _aligned(rng):
     t = houses(rng)
     rows = [list(t), *zip(*t.values(), strict=True)]
     return "\n".join("".join(f"{cell!s:>10}" for cell in row) for row in rows).encode()
 
 
-@messy("tabs.tsv", "Tabs as delimiters, with commas in cells.", types={"city": "category"})
+@messy("tabs.tsv", "Tabs as delimiters, with commas in cells.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _tabs(rng):
     t = houses(rng)
     t["city"] = [f"{c}, Germany" for c in t["city"]]
     return csv_bytes(t, delimiter="\t")
 
 
-@messy("tabs.csv", "Tabs as delimiters in a .csv file.", types={"city": "category"})
+@messy("tabs.csv", "Tabs as delimiters in a .csv file.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _tabs_csv(rng):
     return csv_bytes(houses(rng), delimiter="\t")
 
 
-@messy("bars.csv", "Vertical bars as delimiters.", types={"city": "category"})
+@messy("bars.csv", "Vertical bars as delimiters.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _bars(rng):
     return csv_bytes(houses(rng), delimiter="|")
 
 
-@messy("mac.csv", "Carriage returns as line ends, as in old Mac files.")
+@messy("mac.csv", "Carriage returns as line ends, as in old Mac files.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _mac(rng):
     return csv_bytes(houses(rng), end="\r")
 
 
-@messy("windows.csv", "Windows line ends, and spaces after the commas.", types={"city": "category"})
+@messy("windows.csv", "Windows line ends, and spaces after the commas.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _windows(rng):
     return csv_text(houses(rng), end="\r\n").replace(",", ", ").encode()
 
 
-@messy("mixed_ends.csv", "Line ends of Windows and Unix in one file, and none at the end.")
+@messy("mixed_ends.csv", "Line ends of Windows and Unix in one file, and none at the end.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _mixed_ends(rng):
     lines = csv_text(houses(rng)).splitlines()
     return "".join(
@@ -453,7 +533,8 @@ def _mixed_ends(rng):
     ).rstrip().encode()  # fmt: skip
 
 
-@messy("houses.csv.gz", "A CSV file compressed with gzip.")
+@messy("houses.csv.gz", "A CSV file compressed with gzip.",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _gz(rng):
     return gzip.compress(csv_bytes(houses(rng)), mtime=0)
 
@@ -500,6 +581,13 @@ def _case_names(rng):
     return csv_bytes(t, names=["area", "rooms", "city", "Price", "price"])
 
 
+@messy("reserved_names.csv", "Columns are named as the columns that commands write.",
+       method="svc", target="prediction", score=0.75)  # fmt: skip
+def _reserved_names(rng):
+    t = with_kind(houses(rng))
+    return csv_bytes(t, names=["component1", "row", "std", "prediction"])
+
+
 @messy("wide.csv", "500 columns, of which two matter.", method="ridge", target="y", score=-0.5)
 def _wide(rng):
     X = rng.normal(size=(N_ROWS, 499)).round(3)
@@ -510,8 +598,16 @@ def _wide(rng):
 # ---------------------------------------------------------------------- dates and times
 
 
-def _date_file(name: str, notation: Callable[[date], str], description: str, **more) -> None:
+def _date_file(
+    name: str,
+    notation: Callable[[date], str],
+    description: str,
+    is_complete: bool = True,
+    **more,
+) -> None:
     expected = {"types": {"day": "date"}, "score": 0.7, "target": "amount"} | more
+    if is_complete:
+        expected["values"] = lambda rng: {"day": sales(rng, None)["day"]}
     messy(name, description, **expected)(lambda rng: csv_bytes(sales(rng, notation)))
 
 
@@ -525,12 +621,19 @@ _date_file("dates_short_american.csv", lambda d: f"{d.month}/{d.day}/{d:%Y}",
 _date_file("dates_words.csv", lambda d: f"{d.day} {d:%B} {d.year}", "Dates such as 31 May 2024.")
 _date_file("dates_words_american.csv", lambda d: f"{d:%b} {d.day}, {d.year}",
            "Dates such as May 31, 2024.")  # fmt: skip
-_date_file("months.csv", lambda d: f"{d:%Y-%m}", "Months such as 2024-05.")
+_date_file("months.csv", lambda d: f"{d:%Y-%m}", "Months such as 2024-05.",
+           is_complete=False)  # fmt: skip
 _date_file("dates_ambiguous.csv", lambda d: f"{d.replace(day=1 + d.day % 12):%d/%m/%Y}",
            "Dates in which no day is above 12, so that the order of day and month is unknown.",
-           score=0.4, notes=("day", "month"))  # fmt: skip
+           is_complete=False, score=0.4, notes=("day", "month"))  # fmt: skip
 _date_file("dates_missing.csv", lambda d: "" if d.day == 3 else "n/a" if d.day == 4 else f"{d}",
-           "Dates, some of them missing.")  # fmt: skip
+           "Dates, some of them missing.", is_complete=False)  # fmt: skip
+
+
+_date_file("dates_short_years.csv", lambda d: f"{d:%d.%m.%y}", "Dates such as 31.05.24.")
+_date_file("dates_compact.csv", lambda d: f"{d:%Y%m%d}",
+           "Dates such as 20240531, which can also be numbers.", is_complete=False,
+           types={}, score=0.5)  # fmt: skip
 
 
 def shift_times(rng: np.random.Generator) -> tuple[list[int], list[float]]:
@@ -851,7 +954,8 @@ def arrow_file(table, stream: bool = False) -> bytes:
     return file.getvalue()
 
 
-@messy("plain.parquet", "A clean Parquet file.", needs="pyarrow", types={"city": "category"})
+@messy("plain.parquet", "A clean Parquet file.", needs="pyarrow", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _plain_parquet(rng):
     return parquet(arrow_table(houses(rng)))
 
@@ -894,7 +998,8 @@ def _times_parquet(rng):
     return parquet(arrow_table({"time": time, "took": took, "load": load}))
 
 
-@messy("decimals.parquet", "Decimal numbers.", needs="pyarrow", types={"area": "number"})
+@messy("decimals.parquet", "Decimal numbers.", needs="pyarrow", types={"area": "number"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _decimals(rng):
     t = houses(rng)
     t["area"], t["price"] = ([Decimal(str(v)) for v in t[name]] for name in ("area", "price"))
@@ -961,7 +1066,8 @@ def _feather(rng):
     return file.getvalue()
 
 
-@messy("stream.arrow", "An Arrow stream instead of an Arrow file.", needs="pyarrow")
+@messy("stream.arrow", "An Arrow stream instead of an Arrow file.", needs="pyarrow",
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _stream(rng):
     return arrow_file(arrow_table(houses(rng)), stream=True)
 
@@ -989,14 +1095,16 @@ def _booleans_jsonl(rng):
 
 
 @messy("numbers_as_text.jsonl", "Numbers and dates as strings.",
-       types={"area": "number", "day": "date"})  # fmt: skip
+       types={"area": "number", "day": "date"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _numbers_as_text(rng):
     t = houses(rng)
     t["area"], t["day"] = map(str, t["area"]), map(str, days(rng))
     return json_lines(rows_of(t))
 
 
-@messy("array.json", "A JSON array of objects, indented.", types={"city": "category"})
+@messy("array.json", "A JSON array of objects, indented.", types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _array_json(rng):
     return json.dumps(rows_of(houses(rng)), indent=2).encode()
 
@@ -1007,7 +1115,8 @@ def _lines_json(rng):
 
 
 @messy("pandas.json", "pandas' DataFrame.to_json: one object per column.",
-       types={"city": "category"})  # fmt: skip
+       types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _pandas_json(rng):
     t = houses(rng)
     return json.dumps({n: {str(i): v for i, v in enumerate(c)} for n, c in t.items()}).encode()
@@ -1122,7 +1231,8 @@ def sheet(columns: Columns) -> list[list]:
 
 
 @messy("houses.xlsx", "A sheet with numbers, text, dates and booleans.",
-       types={"city": "category", "day": "date", "garden": "boolean"})  # fmt: skip
+       types={"city": "category", "day": "date", "garden": "boolean"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _xlsx(rng):
     garden = [i % 2 == 0 for i in range(N_ROWS)]
     return xlsx(Houses=sheet({**houses(rng), "day": days(rng), "garden": garden}))
@@ -1136,7 +1246,8 @@ def _several_sheets(rng):
 
 
 @messy("leading_rows.xlsx", "Two empty rows and an empty column precede the table.",
-       types={"city": "category"})  # fmt: skip
+       types={"city": "category"},
+       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
 def _leading_rows(rng):
     return xlsx(Sheet1=[[], [], *([None, *row] for row in sheet(houses(rng)))])
 
@@ -1170,7 +1281,7 @@ def _structured(rng):
     return _saved(np.save, np.array(list(zip(*t.values(), strict=True)), dtype=kinds))
 
 
-@messy("matrix.npy", "A matrix of float32 without names.", target="column3", score=0.4)
+@messy("matrix.npy", "A matrix of float32 without names.", target="x3", score=0.4)
 def _matrix(rng):
     t = houses(rng)
     del t["city"]

@@ -6,12 +6,14 @@ import json
 import re
 import shlex
 import sys
+from datetime import date
 
 import numpy as np
 import pytest
 from tables.messy_files import CITIES, FILES, N_ROWS, csv_bytes, houses
 
 import mercer as library
+from mercer.tables import read_table
 
 MESSAGE = re.compile(r"^(?:mercer|Error): ", re.MULTILINE)  # the beginning of an error message
 NAMES = [file.name + " from stdin" * file.stdin for file in FILES]
@@ -75,11 +77,26 @@ def check_refused(file, results):
             )
 
 
+def check_values(file):
+    """Yield the columns whose values differ from the expected ones."""
+    table = read_table(file.name)
+    for name, expected in file.values().items():
+        found = table.columns.get(name)
+        dates = isinstance(expected[0], date)
+        expected = np.array(expected, dtype="M8[us]" if dates else float)
+        if found is None or found.dtype != expected.dtype:
+            yield f"{name!r} should be of dtype {expected.dtype}: {found}"
+        elif not (found == expected if dates else np.isclose(found, expected, rtol=1e-5)).all():
+            yield f"{name!r} has wrong values: {found[:5]} instead of {expected[:5]}"
+
+
 def check_opens(file, results, new, run):
     """Yield the defects of the results for a file that opens."""
     for command, done in results.items():
         if done.code != 0:
             yield f"{command} should succeed: {done}"
+    if file.values is not None and not file.stdin:
+        yield from check_values(file)
     pca, fit, score = (results[name] for name in ("pca", "fit", "score"))
     if pca.code == 0 and len(rows(pca.out)) != file.rows:
         yield f"pca should give {file.rows} rows, not {len(rows(pca.out))}"
