@@ -754,6 +754,34 @@ def _whole_incomes(rng):
     return csv_bytes({"income": income.tolist(), "tax": tax.tolist()})
 
 
+@messy("yearly.csv", "One row per year, so that the years are consecutive integers.",
+       target="population", types={"year": "number"}, score=0.7)  # fmt: skip
+def _yearly(rng):
+    years = rng.permutation(np.arange(1960, 1960 + N_ROWS))
+    population = (2 * (years - 1960) + rng.normal(0, 3, N_ROWS)).round(2)
+    return csv_bytes({"year": years.tolist(), "population": population.tolist()})
+
+
+@messy("odometer.csv", "Distinct integers in increasing order that are measurements.",
+       target="value", types={"km": "number"}, score=0.7)  # fmt: skip
+def _odometer(rng):
+    km = np.cumsum(rng.integers(1, 5000, N_ROWS))
+    value = (20_000 - 0.1 * km + rng.normal(0, 200, N_ROWS)).round(2)
+    return csv_bytes({"km": km.tolist(), "value": value.tolist()})
+
+
+@messy("income_and_city.csv", "One number of a large scale, and a category that matters more.",
+       target="rent", types={"income": "number", "city": "category"}, score=0.6)  # fmt: skip
+def _income_and_city(rng):
+    income = rng.normal(50_000, 20_000, N_ROWS).round(-1)
+    city = [list(CITIES)[i % 3] for i in range(N_ROWS)]
+    rent = [
+        600 + 5 * CITIES[c] + i / 1000 + rng.normal(0, 20)
+        for c, i in zip(city, income, strict=True)
+    ]
+    return csv_bytes({"income": income.tolist(), "city": city, "rent": np.round(rent, 2).tolist()})
+
+
 @messy("huge_integers.csv", "Integers above 2^53.", types={"account": "identifier"})
 def _huge_integers(rng):
     return csv_bytes({"account": [2**60 + 3 * i for i in range(N_ROWS)], **houses(rng)})
