@@ -277,6 +277,60 @@ def test_one_row_and_many_rows_give_the_same_predictions(model):
     assert alone == together[:5]
 
 
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_of_one_row(run, tmp_path, model, kind):
+    table = mixed_table(1)
+    expected = in_python("svc", model, frames(table)["pandas"])["prediction"]
+    for i in range(3):
+        WRITERS[kind](tmp_path / f"one.{kind}", {name: c[i : i + 1] for name, c in table.items()})
+        assert in_the_shell(run, "svc", model, f"one.{kind}")["prediction"] == [expected[i]]
+
+
+def test_columns_without_values_in_new_rows(run, tmp_path, model):
+    table = mixed_table(1)
+    for name in ("area", "city", "garden", "day", "review"):
+        new = table | {name: [None] * N_ROWS}
+        WRITERS["csv"](tmp_path / "new.csv", new)
+        expected = in_the_shell(run, "svc", model, "new.csv")
+        assert all(expected["prediction"]), name
+        for kind, frame in frames(new).items():
+            assert in_python("svc", model, frame) == expected, (name, kind)
+
+
+def test_categories_that_look_like_numbers(run, tmp_path):
+    table = mixed_table()
+    table["city"] = [{"Bonn": "01069", "Köln": "A7", "Ulm": "53111"}[c] for c in table["city"]]
+    WRITERS["csv"](tmp_path / "a.csv", table)
+    model = fit(run, "ridge", "a.csv")
+    expected = np.array(in_the_shell(run, "ridge", model, "a.csv")["prediction"], dtype=float)
+    rows = [i for i, city in enumerate(table["city"]) if city == "53111"]
+    WRITERS["csv"](tmp_path / "b.csv", {n: [c[i] for i in rows] for n, c in table.items()})
+    found = np.array(in_the_shell(run, "ridge", model, "b.csv")["prediction"], dtype=float)
+    np.testing.assert_allclose(found, expected[rows], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "new"),
+    [
+        # Without the training rows, 3/7 would be the seventh of March.
+        ([f"{1 + i % 28:02}/{1 + i % 12:02}/2022" for i in range(N_ROWS)], "03/07/2022"),
+        # Without the training rows, 1.234 would be a number below 2.
+        ([f"{500 + 20 * i:,}".replace(",", ".") + ",5" for i in range(N_ROWS)], "1.234"),
+    ],
+    ids=["dates", "numbers"],
+)
+def test_new_rows_are_read_in_the_notation_of_the_training_rows(run, tmp_path, rows, new):
+    price = [float(i) for i in range(N_ROWS)]
+    (tmp_path / "a.csv").write_bytes(csv_bytes({"x": rows, "price": price}, delimiter=";"))
+    run("fit", "ridge", "a.csv", "--target", "price", "-o", "m.mercer")
+    known = [*rows[:9], new]
+    (tmp_path / "known.csv").write_bytes(csv_bytes({"x": known}))
+    (tmp_path / "new.csv").write_bytes(csv_bytes({"x": [new]}))
+    expected = columns(run("predict", "m.mercer", "known.csv"))["prediction"][-1]
+    found = columns(run("predict", "m.mercer", "new.csv"))["prediction"]
+    assert float(found[0]) == pytest.approx(float(expected))
+
+
 def test_probabilities_deviations_and_scores(run, tmp_path):
     table = mixed_table()
     WRITERS["parquet"](tmp_path / "a.parquet", table)
