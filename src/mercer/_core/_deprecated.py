@@ -95,6 +95,12 @@ FORMER_NAMES: dict[str, dict[str, str]] = {
         "Window": "DensityKernel",
         "log_sums": "log_kernel_sums",
     },
+    "mercer.tables": {
+        "ColumnTransform": "NumberColumn",
+        "Trained": "TableModel",
+        "load_trained": "mercer.persist.load",
+        "save_trained": "mercer.persist.save",
+    },
     "mercer.solvers": {
         "Bordered": "BorderedSystem",
         "Cascade": "FallbackSolver",

@@ -40,6 +40,9 @@ from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
 from ._parameters import fitted_types as fitted_types  # isort: skip
+from ._parameters import estimator as estimator  # isort: skip  # used by mercer.tables
+from ._parameters import fitted as fitted  # isort: skip
+from ._parameters import parameter as parameter  # isort: skip
 from .gaussian_process._gp_classifier import LatentProcess as LatentProcess  # isort: skip
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
     ThetaMap as ThetaMap,

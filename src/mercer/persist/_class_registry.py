@@ -17,7 +17,7 @@ import sklearn.gaussian_process.kernels as sklearn_kernels
 import sklearn.model_selection as sklearn_splitters
 from sklearn.base import BaseEstimator
 
-from .. import estimators, gram, kernels, solvers
+from .. import estimators, gram, kernels, solvers, tables
 from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..kernels import Graph, Graphs
@@ -145,6 +145,13 @@ _FIELD_CLASSES: tuple[type, ...] = (
     solvers.SMOThenInteriorPoint,
     kpca.Components,
     kpca.LearnedInverse,
+    # Tables: the preprocessing of columns, which is stored with the model.
+    tables.CategoryColumn,
+    tables.DateColumn,
+    tables.NumberColumn,
+    tables.TableModel,
+    tables.TextColumn,
+    tables.Treatment,
 )
 
 # Kernels that `mercer.kernels` does not export.
@@ -186,7 +193,7 @@ def by_name() -> dict[str, StoredClass]:
     entries += [StoredClass(cls, cls.__name__, _fields(cls)) for cls in _FIELD_CLASSES]
     entries += [
         StoredClass(cls, cls.__name__, tuple(stored_types(cls)))
-        for cls in (*_estimators(), estimators.SecondView)
+        for cls in (*_estimators(), estimators.SecondView, tables.Recipe)
     ]
     # scikit-learn objects that can be parameters: Gaussian process kernels and splitters
     entries += [

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.pipeline import Pipeline
 
 from .._core import ModelFileError
 from .._version import __version__
 from ..kernels import Kernel
+from ..tables import Recipe, TableModel, recipe_from_notes
 from ._class_registry import StoredClass, by_class, by_name, with_user_classes
 from ._decoder import Decoder
 from ._encoder import Encoder
@@ -31,10 +33,11 @@ def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = Non
 
     Parameters
     ----------
-    model : estimator, Expansion or Primal
-        The fitted model, with points of any kind.  Kernels and other parameters that are functions
-        raise an error, because a file cannot contain code: write a subclass of
-        `mercer.kernels.Kernel` instead.
+    model : estimator, TableModel, Expansion or Primal
+        The fitted model, with points of any kind.  A scikit-learn pipeline of a
+        `mercer.tables.Recipe` and an estimator is stored as a `TableModel`.  Kernels and other
+        parameters that are functions raise an error, because a file cannot contain code: write a
+        subclass of `mercer.kernels.Kernel` instead.
     path : str or path
         The file to write.
     notes : dict of str, default=None
@@ -60,6 +63,7 @@ def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = Non
     >>> mercer.load(path).predict([[0.5], [2.5]])
     array(['a', 'b'], dtype='<U1')
     """
+    model = _as_table_model(model)
     if type(model) not in by_class():
         raise TypeError(
             f"mercer.save stores estimators of mercer, Expansion and Primal, got an object of type "
@@ -103,16 +107,15 @@ def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) ->
 
     Returns
     -------
-    estimator, Expansion or Primal
-        The model.
+    estimator, TableModel, Expansion or Primal
+        The model.  For a file that `mercer fit` or `mercer pca` has written, it is a `TableModel`,
+        which predicts from raw tables; its attribute `estimator` is the model without the
+        preprocessing of the columns.
 
     Raises
     ------
     ModelFileError
-        If the file is not valid; the message states the problem and its position.  It is also
-        raised for a model of `mercer fit` that was fitted to standardised, one-hot encoded or
-        imputed columns, because its predictions for raw columns would be wrong.  Use
-        `mercer.tables.load_trained`, which loads the model together with this preprocessing.
+        If the file is not valid; the message states the problem and its position.
 
     See Also
     --------
@@ -130,51 +133,17 @@ def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) ->
     >>> mercer.load(path, mmap=True)
     <Expansion: 1 function on 3 points, RBF(length_scale=2.0)>
     """
-    model, notes = load_with_notes(path, mmap, classes=classes)
-    place = os.fspath(path)
-    if changes := _prepared_columns(notes, place):
-        raise ModelFileError(
-            f"{place!s}: the model was fitted to preprocessed columns ({changes}), usually by "
-            f"`mercer fit` or `mercer pca`, but mercer.load returns the estimator without the "
-            f"preprocessing, so predictions for raw columns would be wrong; use "
-            f"mercer.tables.load_trained({place!r}): its predict accepts the raw table, like "
-            f"`mercer predict`, "
-            f"and its attribute model is the estimator without preprocessing"
-        )
-    return model
-
-
-def load_with_notes(
-    path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()
-) -> tuple[Any, dict[str, str]]:
-    """Return a model and its notes; the parameters are those of `load`."""
     table = with_user_classes(classes) if classes else by_name()
     try:
         metadata, tensors = read(path, mapped=mmap)
-        return _decode_model(metadata, tensors, table), _notes(metadata)
+        model, notes = _decode_model(metadata, tensors, table), _notes(metadata)
+        if "recipe" in notes:  # written by an earlier version
+            story = strict_json(notes.get("story", "{}"), "the story")
+            recipe = recipe_from_notes(strict_json(notes["recipe"], "the recipe"))
+            model = TableModel(model, recipe, story if isinstance(story, dict) else {})
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
-
-
-def _prepared_columns(notes: dict[str, str], place: FilePath) -> str:
-    """Describe how the model's preprocessing changes columns; "" if it does not change them.
-
-    The preprocessing is stored in the note "recipe", by `mercer.tables.Recipe.to_json`.
-    """
-    if "recipe" not in notes:
-        return ""
-    recipe = strict_json(notes["recipe"], f"{place!s}: the recipe")
-    recipe = recipe if isinstance(recipe, dict) else {}
-    parts = [part for part in recipe.get("parts") or () if isinstance(part, dict)]
-    n_scaled = sum((part.get("mean"), part.get("scale")) != (0.0, 1.0) for part in parts)
-    n_onehot = sum(part.get("categories") is not None for part in parts)
-    n_filled = sum(part.get("fill") is not None for part in parts)
-    n_selected = len(recipe.get("columns") or ())
-    counts = {"standardised": n_scaled, "one-hot encoded": n_onehot, "imputed": n_filled}
-    descriptions = [f"{count} {change}" for change, count in counts.items() if count]
-    return ", ".join(
-        descriptions + [f"{n_selected} selected in a certain order"] * (n_selected > 1)
-    )
+    return model
 
 
 def read_notes(path: FilePath) -> dict[str, str]:
@@ -238,8 +207,16 @@ def _decode_model(
     return model
 
 
-def _kernel_of(model: object) -> str:
+def _as_table_model(model: Any) -> Any:
+    """Return a `TableModel` for a pipeline of a recipe and an estimator, otherwise the model."""
+    if isinstance(model, Pipeline) and len(model.steps) == 2 and isinstance(model[0], Recipe):
+        return TableModel(model[1], model[0])
+    return model
+
+
+def _kernel_of(model: Any) -> str:
     """Return the kernel of a model as a string for the metadata, which `load` does not read."""
+    model = model.estimator if isinstance(model, TableModel) else model
     kernel = getattr(model, "kernel_", None)
     kernel = getattr(model, "kernel", "") if kernel is None else kernel
     text = repr(kernel) if isinstance(kernel, Kernel) else str(kernel)

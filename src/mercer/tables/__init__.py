@@ -1,11 +1,10 @@
 """Read tables from files, and turn their columns into training points with a recipe.
 
-    table ──► Recipe ──► points and targets
+    table ──► Recipe ──► points and targets ──► estimator
 
-Files are read in blocks of rows, so a file may be larger than memory.  A `Recipe` describes
-how each column is preprocessed, and is saved in the same file as the model.  No column is converted
-silently: text columns and missing values raise an error unless the recipe states how to handle
-them.
+Files are read in blocks of rows, so a file may be larger than memory.  A `Recipe` is a transformer
+that chooses a treatment for each column, by its type, and describes it.  A `TableModel` is a fitted
+estimator with its recipe; `mercer.save` and `mercer.load` store both in one file.
 """
 
 from .._core import attach

@@ -300,10 +300,9 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     if column.dtype.kind == "M":
         present = column[~np.isnat(column)]
         days = present.astype("datetime64[D]")
-        unit = "D" if np.array_equal(days, present) else "auto"
-        return column_from_texts(
-            None if text == "NaT" else text for text in np.datetime_as_string(column, unit).tolist()
-        )
+        is_date = np.array_equal(days, present)
+        texts = np.datetime_as_string(column, "D" if is_date else "auto").tolist()
+        return column_from_texts(None if text == "NaT" else text for text in texts)
     values = column.astype(np.float64).tolist()
     return column_from_texts(
         None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values

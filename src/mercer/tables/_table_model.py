@@ -1,94 +1,192 @@
-"""Save and load a model together with the preprocessing recipe for its input columns."""
+"""The `TableModel` class: a fitted estimator with the recipe for its input columns."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from .._core import length
+from ._column_encoders import CategoryColumn, NumberColumn, TextColumn
 from ._open_table import open_table
-from ._preprocessing import Recipe, expand_to_all_rows
+from ._recipe import Recipe, Treatment, expand_to_all_rows
 from ._table import TableError
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TableModel:
     """A fitted estimator together with the preprocessing recipe for its input columns.
 
-    `predict`, `predict_proba`, `decision_function` and `transform` accept a raw table: a path, a
-    pandas or polars DataFrame, a `Table` or a source from `open_table`.  They apply the recipe
-    and return one result per row, bit-for-bit identical to the output of `mercer predict` and
-    `mercer transform`.  A row that the recipe drops because a value is missing
+    `mercer fit` saves a `TableModel`, and `mercer.load` returns it.  Its methods accept a raw
+    table: a path, a pandas or polars DataFrame, a `Table` or a source from `open_table`.  They
+    apply the recipe and return one result per row, bit-for-bit identical to the output of
+    `mercer predict` and `mercer transform`.  A row that the recipe drops because a value is missing
     (``impute="drop"``) gets the result NaN, or None if results are labels.  The target column is
     not required.
 
     Parameters
     ----------
-    model : estimator
+    estimator : estimator
         The fitted estimator, whose input is the output of the recipe.
-    recipe : Recipe, default=None
-        The fitted recipe.  None for a model that was saved with `mercer.save`, without a recipe.
+    recipe : Recipe
+        The fitted recipe.
     metadata : dict of str, default={}
         How the model was created, for example the command and the input file.
+
+    See Also
+    --------
+    Recipe : The preprocessing.
+    mercer.load : Loads a model that `mercer fit` or `mercer.save` has written.
 
     Examples
     --------
     >>> import os, tempfile
-    >>> import pandas as pd
-    >>> from mercer import KernelRidge
-    >>> from mercer.tables import Recipe, Trained, load_trained, save_trained
+    >>> import mercer, pandas as pd
+    >>> from mercer.tables import Recipe, TableModel
     >>> houses = pd.DataFrame({"area": [50.0, 80.0, 120.0], "price": [100.0, 160.0, 240.0]})
-    >>> recipe = Recipe(target="price", standardize=True).fit(houses)
-    >>> model = KernelRidge(alpha=1e-6, kernel="linear", fit_intercept=True)
+    >>> recipe = Recipe(target="price").fit(houses)
+    >>> model = mercer.KernelRidge(alpha=1e-6, kernel="linear", fit_intercept=True)
     >>> model = model.fit(recipe.transform(houses), recipe.targets(houses, labels=False))
     >>> path = os.path.join(tempfile.mkdtemp(), "model.mercer")
-    >>> save_trained(Trained(model, recipe), path)
-    >>> load_trained(path).predict(pd.DataFrame({"area": [100.0]})).round(2)
+    >>> mercer.save(TableModel(model, recipe), path)
+    >>> mercer.load(path).predict(pd.DataFrame({"area": [100.0]})).round(2)
     array([200.])
     """
 
-    model: Any
-    recipe: Recipe | None = None
+    estimator: Any
+    recipe: Recipe
     metadata: dict[str, str] = field(default_factory=dict)
 
     def predict(self, table: Any, **options: Any) -> Any:
-        """Return the prediction for each row; `options` are passed to the estimator's method."""
+        """Return the prediction for each row of a table.
+
+        Parameters
+        ----------
+        table : DataFrame, path, Table or Source
+            The raw rows.
+        **options
+            Keyword arguments of the estimator's `predict`, such as ``return_std=True``.
+
+        Returns
+        -------
+        array of shape (n_rows,), or tuple of arrays
+            The predictions.
+        """
         return self._apply_to_rows("predict", table, options)
 
     def predict_proba(self, table: Any) -> Any:
-        """Return the class probabilities for each row."""
+        """Return the class probabilities for each row of a table.
+
+        Parameters
+        ----------
+        table : DataFrame, path, Table or Source
+            The raw rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            The probabilities, in the order of `classes_`.
+        """
         return self._apply_to_rows("predict_proba", table, {})
 
     def decision_function(self, table: Any) -> Any:
-        """Return the values of the decision function for each row."""
+        """Return the values of the decision function for each row of a table.
+
+        Parameters
+        ----------
+        table : DataFrame, path, Table or Source
+            The raw rows.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_classes)
+            The values.
+        """
         return self._apply_to_rows("decision_function", table, {})
 
     def transform(self, table: Any) -> Any:
-        """Return the transformed values, such as principal components, for each row."""
+        """Return the transformed values, such as principal components, for each row of a table.
+
+        Parameters
+        ----------
+        table : DataFrame, path, Table or Source
+            The raw rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_components)
+            The transformed values.
+        """
         return self._apply_to_rows("transform", table, {})
+
+    def score(self, table: Any) -> float:
+        """Return the score of the predictions: the accuracy of a classifier, R^2 of a regression.
+
+        Parameters
+        ----------
+        table : DataFrame, path, Table or Source
+            The raw rows, with the target column.  Rows without a target are left out.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        recipe = self.recipe
+        rows = open_table(table).table(recipe.text_columns)
+        y = recipe.targets(rows, labels=hasattr(self.estimator, "classes_"))
+        return float(self.estimator.score(recipe.transform(rows), y))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The class labels of a classifier."""
+        return self.estimator.classes_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The columns that the model uses; other columns of a table are ignored."""
+        names = [encoder.name for encoder in self.recipe.encoders_]
+        return np.array(names, dtype=object)
+
+    def get_feature_names_out(self) -> np.ndarray:
+        """Return the names of the features that the recipe computes, the input of the estimator.
+
+        Returns
+        -------
+        array of str
+            The names, such as "age" and "city=Bonn".
+        """
+        return self.recipe.get_feature_names_out()
+
+    def to_code(self) -> str:
+        """Return the source code of an equivalent scikit-learn pipeline.
+
+        Returns
+        -------
+        str
+            Python code.
+        """
+        return self.recipe.to_code(self.estimator)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(map(str, self.feature_names_in_[:6]))
+        more = ", ..." if len(self.feature_names_in_) > 6 else ""
+        target = f", target {self.recipe.target!r}" if self.recipe.target else ""
+        return f"<TableModel: {type(self.estimator).__name__} on {columns}{more}{target}>"
 
     @property
     def row_recipe(self) -> Recipe:
         """The recipe for new rows, which does not require the target column."""
-        if self.recipe is None:
-            raise TableError(
-                "this model has no recipe for the columns of a table - usually because it was "
-                "saved with mercer.save - apply the estimator in the attribute `model` to points, "
-                "or save model and recipe together with mercer.tables.save_trained"
-            )
         return self.recipe.without_target()
 
     def _apply_to_rows(self, method_name: str, table: Any, options: dict[str, Any]) -> Any:
         """Apply a method of the estimator to blocks of rows; return one result per row."""
         recipe = self.row_recipe
-        method: Callable[..., Any] | None = getattr(self.model, method_name, None)
+        method: Callable[..., Any] | None = getattr(self.estimator, method_name, None)
         if method is None:
-            raise AttributeError(f"{type(self.model).__name__} has no method {method_name!r}")
+            raise AttributeError(f"{type(self.estimator).__name__} has no method {method_name!r}")
         rows, results, n = list[np.ndarray](), list[Any](), 0
         for block in open_table(table).blocks(recipe.text_columns):
             points = recipe.transform(block)
@@ -110,42 +208,28 @@ class Trained:
         return expand_to_all_rows(np.concatenate(results), kept_rows, n)
 
 
-def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
-    """Save a model and its recipe in one file, which `load_trained` can read.
-
-    Parameters
-    ----------
-    trained : Trained
-        The model with its recipe.
-    path : str or path
-        The file to write.
-    """
-    from ..persist import save
-
-    notes = {"story": json.dumps(trained.metadata)}
-    if trained.recipe is not None:
-        notes["recipe"] = trained.recipe.to_json()
-    save(trained.model, path, notes=notes)
-
-
-def load_trained(path: str | PathLike[str], *, mmap: bool = False) -> Trained:
-    """Load a model together with its recipe, if the file contains one.
-
-    Parameters
-    ----------
-    path : str or path
-        A file written by `save_trained`, `mercer.save` or a `mercer` command.
-    mmap : bool, default=False
-        Whether to memory-map the arrays instead of reading them.
-
-    Returns
-    -------
-    Trained
-        The model and its recipe; its method `predict` accepts raw tables.
-    """
-    from ..persist import load_with_notes
-
-    model, notes = load_with_notes(path, mmap=mmap)
-    recipe = notes.get("recipe")
-    story = json.loads(notes.get("story", "{}"))
-    return Trained(model, None if recipe is None else Recipe.from_json(recipe), story)
+def recipe_from_notes(values: dict[str, Any]) -> Recipe:
+    """Return the recipe in a file of an earlier version, which stored it as JSON."""
+    values = dict(values)
+    parts, texts = values.pop("parts") or (), values.pop("target_text", False)
+    recipe = Recipe(unknown="error")
+    for name, value in values.items():
+        setattr(recipe, name, tuple(value) if isinstance(value, list) else value)
+    encoders = list[Any]()
+    for part in parts:
+        if recipe.points != "vectors":
+            encoders.append(TextColumn(part["name"], None))
+        elif part["categories"] is None:
+            encoders.append(
+                NumberColumn(part["name"], "number", part["fill"], part["mean"], part["scale"])
+            )
+        else:
+            categories = tuple(category.strip() for category in part["categories"])
+            encoders.append(
+                CategoryColumn(part["name"], categories, fill=part["fill"], text=part["text"])
+            )
+    recipe.encoders_, recipe.target_text_ = tuple(encoders), texts
+    recipe.treatments_ = tuple(Treatment(e.name, e.type, "see encoders_") for e in encoders)
+    names = [encoder.name for encoder in encoders]
+    recipe.n_features_in_, recipe.feature_names_in_ = len(names), np.array(names, dtype=object)
+    return recipe

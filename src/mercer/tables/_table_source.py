@@ -22,6 +22,7 @@ from ._table import (
     TEXT,
     Table,
     TableError,
+    array_column,
     column_from_texts,
     integer_column,
     refuse_repeated_names,
@@ -333,9 +334,12 @@ def as_table(data: Any) -> Table:
         return data.table()
     if is_frame(data):
         return table_from_frame(data)
+    if getattr(data, "ndim", 0) == 2:
+        columns = {f"x{j}": array_column(column) for j, column in enumerate(np.asarray(data).T)}
+        return Table(columns, "the array")
     raise TypeError(
         f"a recipe requires a Table, a pandas or polars DataFrame or a source from open_table, got "
-        f"{type(data).__name__} - put an array into a DataFrame to give its columns names"
+        f"{type(data).__name__} - put the data into a DataFrame to give its columns names"
     )
 
 

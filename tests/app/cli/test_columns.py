@@ -11,7 +11,8 @@ import pytest
 from shell import ENVIRONMENT
 
 import mercer as library
-from mercer.tables import load_trained, read_table
+from mercer import load as load_trained
+from mercer.tables import read_table
 
 
 def columns(text):

@@ -16,7 +16,8 @@ from data_folder import DATA
 from shell import ENVIRONMENT, process, python
 
 import mercer as library
-from mercer.tables import load_trained, read_table
+from mercer import load as load_trained
+from mercer.tables import read_table
 
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 
@@ -142,7 +143,7 @@ def test_what_else_a_model_can_say(mercer, people):
     assert list(told)[-2:] == ["p(new)", "p(old)"]
     made = mercer("compress", "r.mercer", "-n", "20", "-o", "small.mercer", "--json")
     assert json.loads(made.out)["points"] == 20
-    assert len(load_trained("small.mercer").model.X_fit_) == 20
+    assert len(load_trained("small.mercer").estimator.X_fit_) == 20
     said = mercer("info", "small.mercer").out
     assert (
         "KernelRidge" in said and "one-hot encoded: 3 values" in said and "mercer fit ridge" in said
@@ -161,7 +162,7 @@ def test_what_else_a_model_can_say(mercer, people):
     given = columns(people.read_text())
     gap = np.array(clean["age"], dtype=float) - np.array(given["age"], dtype=float)
     assert np.abs(gap).mean() < 5  # in years
-    library.save(load_trained("r.mercer").model, "bare.mercer")
+    library.save(load_trained("r.mercer").estimator, "bare.mercer")
     assert (
         "without the preprocessing of its columns" in mercer("predict", "bare.mercer", people).err
     )
@@ -175,7 +176,7 @@ def test_score_and_tune(mercer, people):
     assert done["mean"] == pytest.approx(np.mean(done["folds"]))
     found = json.loads(mercer("tune", "ridge", people, *options, "--json", "-o", "t.mercer").out)
     assert found["kernel"].startswith("RBF(length_scale=") and "alpha" in found
-    assert repr(load_trained("t.mercer").model.kernel) == found["kernel"]
+    assert repr(load_trained("t.mercer").estimator.kernel) == found["kernel"]
     better = mercer("score", "ridge", people, *options, "--kernel", found["kernel"],
                     "--set", f"alpha={found['alpha']}", "--json")  # fmt: skip
     assert json.loads(better.out)["mean"] > done["mean"]

@@ -10,7 +10,7 @@ import time
 import numpy as np
 from shell import ENVIRONMENT
 
-from mercer.tables import load_trained
+from mercer import load as load_trained
 
 RUN = (
     "from mercer.app.cli import main; import mercer.tables._table_source as s; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,14 +141,14 @@ def fit(session: Session, method: str, options: MethodOptions) -> None:
         click.echo(
             f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
 
-from mercer import {cls.__name__}
-from mercer.tables import Recipe, Trained, open_table, save_trained
+from mercer import {cls.__name__}, save
+from mercer.tables import Recipe, TableModel, open_table
 
 table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 X = recipe.transform(table)
 model = {cls.__name__}({keyword_code(parameters)}).fit(X{y})
-save_trained(Trained(model, recipe), {options.output or "model.mercer"!r})'''
+save(TableModel(model, recipe), {options.output or "model.mercer"!r})'''
         )
         return
     table, recipe = read_table(session, source, recipe)
@@ -245,9 +245,9 @@ def _score_model(session: Session, model: str, options: MethodOptions) -> None:
     if recipe is None or recipe.target is None:
         raise _no_target(model, "score")
     table = _rows_with_target(recipe, recipe.target, table, session)
-    y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
-    _check_labels(y, getattr(trained.model, "classes_", None), table.source, session)
-    value = float(trained.model.score(recipe.transform(table), y))
+    y = recipe.targets(table, labels=hasattr(trained.estimator, "classes_"))
+    _check_labels(y, getattr(trained.estimator, "classes_", None), table.source, session)
+    value = float(trained.estimator.score(recipe.transform(table), y))
     session.result(f"{value:.6g}", score=value, rows=len(y))
 
 
@@ -259,7 +259,7 @@ def _no_target(model: str, action: str) -> click.UsageError:
 def _cross_validate(session: Session, method: str, options: MethodOptions, cv: int) -> None:
     """Print the cross-validation scores of a method on the rows of the input file."""
     import numpy as np
-    from sklearn.base import is_classifier
+    from sklearn.base import clone, is_classifier
     from sklearn.model_selection import KFold, StratifiedKFold
 
     cls, parameters, targets = options.estimator(method)
@@ -267,10 +267,11 @@ def _cross_validate(session: Session, method: str, options: MethodOptions, cv: i
         raise _no_target(method, "score")
     source, recipe = options.open(session, parameters)
     table, whole = read_table(session, source, recipe)
-    # Decide now which columns are one-hot encoded: in the few rows of one fold, a categorical
-    # column could be mistaken for an identifier.
-    onehot = tuple(part.name for part in whole.parts or () if part.categories is not None)
-    recipe = replace(recipe, onehot=onehot)
+    # Detect the types of the columns now: in the few rows of one fold, a categorical column could
+    # be mistaken for an identifier.
+    recipe = clone(recipe).set_params(types=whole.types_, onehot=(), strict=False)
+    if whole.points == "vectors":
+        recipe.set_params(standardize=whole.is_standardized)
     table = table.take(whole.kept_rows(table))
     y = whole.targets(table, labels=targets == "labels")
     kind = StratifiedKFold if is_classifier(cls()) else KFold
@@ -278,7 +279,7 @@ def _cross_validate(session: Session, method: str, options: MethodOptions, cv: i
     values = []
     with session.progress("folds") as update, session.capture_warnings():
         for train, test in folds:
-            learned = recipe.fit(table.take(train))
+            learned = clone(recipe).fit(table.take(train))
             fitted = cls(**parameters).fit(learned.transform(table.take(train)), y[train])
             values.append(float(fitted.score(learned.transform(table.take(test)), y[test])))
             update(len(values) / cv)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import signature
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -33,15 +33,24 @@ if TYPE_CHECKING:
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 
 
-def load_with_recipe(path: str) -> tables.Trained:
+def load_with_recipe(path: str) -> tables.TableModel:
     """Load a model with its preprocessing recipe; raise a `TableError` if it has no recipe."""
-    trained = tables.load_trained(path)
-    if trained.recipe is None:
+    model = mercer.load(path)
+    if not isinstance(model, tables.TableModel):
         raise tables.TableError(
             f"{path} contains a model without the preprocessing of its columns, usually because it "
-            f"was written by mercer.save; save it with mercer.tables.save_trained instead"
+            f"was fitted to an array in Python; save a mercer.tables.TableModel instead, or a "
+            f"pipeline of a Recipe and the estimator"
         )
-    return trained
+    return model
+
+
+def load_parts(path: str) -> tuple[Any, tables.Recipe | None, dict[str, str]]:
+    """Load a model: the estimator, its recipe (None if there is none), and the metadata."""
+    model = mercer.load(path)
+    if isinstance(model, tables.TableModel):
+        return model.estimator, model.recipe, model.metadata
+    return model, None, {}
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ class RowResults:
     def write(
         self,
         session: Session,
-        values: Callable[[tables.Trained, Any], dict[str, Any]],
+        values: Callable[[tables.TableModel, Any], dict[str, Any]],
         code: str,
     ) -> None:
         """Apply the model to the rows, and write the results block by block.
@@ -73,10 +82,11 @@ class RowResults:
 
 import sys
 
-from mercer.tables import load_trained, open_table
+import mercer
+from mercer.tables import open_table
 
-trained = load_trained({self.model!r})
-model, recipe = trained.model, trained.row_recipe
+trained = mercer.load({self.model!r})
+model, recipe = trained.estimator, trained.row_recipe
 blocks = {open_table_code(source, self.data)}.blocks(recipe.text_columns)
 for number, block in enumerate(blocks):
     X = recipe.transform(block)
@@ -141,14 +151,14 @@ def row_options(command: Command) -> Command:
     return model_argument(input_options(_output_group(command)))
 
 
-def _model_with(trained: tables.Trained, method: str, instead: str) -> Any:
+def _model_with(trained: tables.TableModel, method: str, instead: str) -> Any:
     """Return the model, or raise a `TableError` if it does not have the method."""
-    if not hasattr(trained.model, method):
+    if not hasattr(trained.estimator, method):
         raise tables.TableError(
-            f"{type(trained.model).__name__} has no method {method}; try {instead}, or see what "
-            f"the file contains with `mercer info`"
+            f"{type(trained.estimator).__name__} has no method {method}; try {instead}, or see "
+            f"what the file contains with `mercer info`"
         )
-    return trained.model
+    return trained.estimator
 
 
 @app.command()
@@ -250,16 +260,18 @@ def compress(
     """
     if (points is None) == (max_error is None):
         raise click.UsageError("give either the number of points (-n) or --max-error, but not both")
-    trained = tables.load_trained(model)
+    fitted, recipe, metadata = load_parts(model)
     with session.progress("compressing"), session.capture_warnings():
         compressed: Any
-        if isinstance(trained.model, mercer.Expansion):
-            compressed = trained.model.compress(points, max_error=max_error)
+        if isinstance(fitted, mercer.Expansion):
+            compressed = fitted.compress(points, max_error=max_error)
             reduction = compressed.reduction
         else:
-            compressed = mercer.compress(trained.model, points, max_error=max_error)
+            compressed = mercer.compress(fitted, points, max_error=max_error)
             reduction = compressed.reduction_
-    tables.save_trained(replace(trained, model=compressed), output)
+    if recipe is not None:
+        compressed = tables.TableModel(compressed, recipe, metadata)
+    mercer.save(compressed, output)
     session.note(f"wrote {output}")
     session.result(
         str(reduction)[1:-1],
@@ -278,8 +290,7 @@ def info(session: Session, model: str) -> None:
 
     Prints the estimator, its solver report and the preprocessing of the columns.
     """
-    trained = tables.load_trained(model)
-    fitted, recipe = trained.model, trained.recipe
+    fitted, recipe, metadata = load_parts(model)
     if hasattr(fitted, "summary"):
         text_lines = [fitted.summary()]
     elif hasattr(fitted, "get_params"):
@@ -290,9 +301,9 @@ def info(session: Session, model: str) -> None:
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}
     columns = ["no preprocessing: written by mercer.save"] if recipe is None else recipe.describe()
     text_lines += ["", "Columns", *(f"  {line}" for line in columns)]
-    if trained.metadata:
+    if metadata:
         text_lines += ["", "Created by"]
-        text_lines += [f"  {name:<10} {text}" for name, text in trained.metadata.items()]
+        text_lines += [f"  {name:<10} {text}" for name, text in metadata.items()]
     session.result(
         "\n".join(text_lines),
         estimator=type(fitted).__name__,
@@ -300,5 +311,5 @@ def info(session: Session, model: str) -> None:
         parameters={k: repr(v) for k, v in parameters.items()},
         features=None if recipe is None or recipe.points != "vectors" else recipe.features,
         columns=columns,
-        story=trained.metadata,
+        story=metadata,
     )

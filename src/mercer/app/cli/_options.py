@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import shlex
 import sys
 from dataclasses import dataclass, fields
@@ -13,6 +12,8 @@ from inspect import signature
 from typing import Any
 
 import click
+
+import mercer
 
 from ... import estimators, tables
 from ._console import Command, Decorator, OutputPath, Session
@@ -79,15 +80,18 @@ class Data:
     arrays: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    standardize: bool = False
+    standardize: bool | None = None
     onehot: tuple[str, ...] = ()
-    impute: str | None = None
+    types: tuple[str, ...] = ()
+    impute: tuple[str, ...] = ()
+    unknown: str = "ignore"
+    strict: bool = False
 
     @property
     def has_column_options(self) -> bool:
         """Whether the user gave any option that selects or preprocesses columns."""
-        options = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
-        return any(value not in ((), False, None) for value in options)
+        options = (self.columns, self.ignore, self.standardize, self.onehot, self.types)
+        return any(value not in ((), None) for value in (*options, self.impute))
 
     @property
     def read_options(self) -> dict[str, Any]:
@@ -115,18 +119,54 @@ class Data:
         """
         names = set(source.shape.kinds)
         onehot = _names(self.onehot, names)
-        impute: str | float | None = self.impute
-        with contextlib.suppress(ValueError, TypeError):
-            impute = float(impute)  # type: ignore[arg-type]
         return tables.Recipe(
             columns=_names(self.columns, names) or None,
             target=target,
             ignore=(*_names(self.ignore, names), *exclude),
             points=_input_kind(kernel),
-            standardize=self.standardize,
+            standardize="auto" if self.standardize is None else self.standardize,
             onehot="all" if onehot == ("all",) and "all" not in names else onehot,
-            impute=impute,
+            types=_assignments(self.types, "--type", names) or None,
+            impute=self._impute(),
+            unknown=self.unknown,
+            strict=self.strict,
         )
+
+    def _impute(self) -> Any:
+        """Return the parameter `impute` of the recipe: a value, or a dict of values by type."""
+        plain = [text for text in self.impute if "=" not in text]
+        by_type = _assignments(tuple(t for t in self.impute if "=" in t), "--impute", set())
+        if len(plain) > 1 or (plain and by_type):
+            raise click.BadParameter(
+                f"give one method ({' '.join(plain)}), or one for each type, such as number=median",
+                param_hint="--impute",
+            )
+        values = {kind: _number_or_text(text) for kind, text in by_type.items()}
+        return values or (_number_or_text(plain[0]) if plain else "auto")
+
+
+def _number_or_text(text: str) -> float | str:
+    """Return a number if the text is one, otherwise the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _assignments(values: tuple[str, ...], option: str, known: set[str]) -> dict[str, str]:
+    """Return the values of an option of the form NAME=VALUE, which may be repeated.
+
+    Several assignments can be separated by commas, unless a column name contains a comma.
+    """
+    assignments: dict[str, str] = {}
+    for text in values:
+        is_single = text.rpartition("=")[0] in known
+        for part in [text] if is_single else text.split(","):
+            name, equals, value = part.strip().rpartition("=")
+            if not equals:
+                raise click.BadParameter(f"{part!r} is not NAME=VALUE", param_hint=option)
+            assignments[name] = value
+    return assignments
 
 
 def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
@@ -138,11 +178,14 @@ def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
 
 
 def _input_kind(kernel: str | None) -> str:
-    """Return the kind of input that a kernel accepts: "vectors", "texts" or "graphs"."""
+    """Return the kind of points that a kernel accepts, as the parameter `points` of a recipe."""
     from ...kernels import as_kernel
 
+    if kernel is None:
+        return "vectors"
+    domain = as_kernel(kernel).domain
     kinds = {"strings": "texts", "texts": "texts", "graphs": "graphs"}
-    return kinds.get("" if kernel is None else as_kernel(kernel).domain.kind, "vectors")
+    return "rows" if domain.selects_by_name else kinds.get(domain.kind, "vectors")
 
 
 _read_options = (
@@ -175,18 +218,43 @@ data_options = grouped(
     *_read_options,
     option("--columns", "Comma-separated columns to use.", "NAMES", multiple=True),
     option("--ignore", "Comma-separated columns not to use.", "NAMES", multiple=True),
-    flag("--standardize", "Scale each column to mean 0 and standard deviation 1."),
+    option(
+        "--standardize/--no-standardize",
+        "Whether to scale numeric columns to mean 0 and standard deviation 1; by default they are "
+        "scaled if their scales differ widely, or if there are also columns of other types.",
+    ),
     option(
         "--onehot",
-        "One-hot encode these columns; 'all' encodes all text columns.",
+        "One-hot encode these columns, also if they are numbers or identifiers. With --strict, "
+        "'all' allows it for all columns that contain categories.",
         "NAMES",
         multiple=True,
     ),
     option(
+        "--type types",
+        "Type of a column, if the detected one is wrong: number, boolean, category, date, text or "
+        "identifier (not used); can be repeated.",
+        "NAME=TYPE",
+        multiple=True,
+    ),
+    option(
         "--impute",
-        "How to replace missing values: mean, median or most_frequent (of the column), or a "
-        "number; 'drop' drops the rows that contain them.",
+        "How to replace missing values: mean, median or most_frequent (of the column), a number, "
+        "or 'drop' to drop the rows; by type with TYPE=HOW, such as number=median. By default, "
+        "numbers are replaced by the mean, and missing categories are a separate level.",
         "HOW",
+        multiple=True,
+    ),
+    option(
+        "--unknown",
+        "What to do with values that did not occur in the training rows: handle them as missing "
+        "(ignore), stop (error), or drop the rows (drop).",
+        type=click.Choice(["ignore", "error", "drop"]),
+        default="ignore",
+    ),
+    flag(
+        "--strict",
+        "Stop if a column is not numeric or has missing values and no option says what to do.",
     ),
 )
 
@@ -198,9 +266,18 @@ def read_table(
     table = source.table()
     recipe = recipe.fit(table)
     if describe:
-        session.note("\n".join(recipe.describe()))
+        print_treatments(session, recipe)
     report_dropped_rows(recipe, table, session)
     return table, recipe
+
+
+def print_treatments(session: Session, recipe: tables.Recipe) -> None:
+    """Print the treatment of each column, and the options that change it."""
+    session.note("\n".join(recipe.describe()))
+    session.note(
+        "(to change a treatment: --type NAME=TYPE, --ignore NAMES, --impute HOW, "
+        "--no-standardize; --strict stops instead)\n"
+    )
 
 
 def report_dropped_rows(recipe: tables.Recipe, table: tables.Table, session: Session) -> None:
@@ -293,7 +370,7 @@ def save_model(
     """Save a model with its preprocessing and the command that created it, if `output` is given."""
     if output is not None:
         metadata = {"command": command_line(), "input": source.name}
-        tables.save_trained(tables.Trained(model, recipe, metadata), output)
+        mercer.save(tables.TableModel(model, recipe, metadata), output)
         session.note(f"wrote {output}")
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+import mercer
+
 from ..._version import __version__
 from ...estimators import KernelPCA
 from ...tables import (
@@ -23,10 +25,8 @@ from ...tables import (
     Source,
     Table,
     TableError,
-    Trained,
+    TableModel,
     label_values,
-    load_trained,
-    save_trained,
 )
 from ._console import Session
 from ._options import (
@@ -35,6 +35,7 @@ from ._options import (
     dropped_rows_message,
     keyword_code,
     open_table_code,
+    print_treatments,
 )
 
 SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
@@ -139,12 +140,12 @@ class PCARun:
         """Read the whole file, fit the model and write the results."""
         table = self.source.table()
         recipe = self.recipe.fit(table)
-        self.session.note("\n".join(recipe.describe()))
+        print_treatments(self.session, recipe)
         model = KernelPCA(**self.parameters)
         with self.session.progress("components"), self.session.capture_warnings():
             model.fit(recipe.transform(table))
         parts = iter([(table, model.training_scores_)])
-        self._finish(Trained(model, recipe, self._metadata), parts)
+        self._finish(TableModel(model, recipe, self._metadata), parts)
 
     def fit_out_of_core(self, *, resume: bool) -> None:
         """Fit the model on blocks of rows, so that the file can be larger than memory."""
@@ -155,7 +156,7 @@ class PCARun:
             for block in self._blocks()
             if len(recipe.kept_rows(block))
         )
-        self._finish(Trained(model, recipe, self._metadata), parts)
+        self._finish(TableModel(model, recipe, self._metadata), parts)
 
     def _fit_by_partial_fit(self, resume: bool) -> tuple[KernelPCA, Recipe]:
         """Return the model fitted on all blocks, and the fitted recipe.
@@ -166,7 +167,7 @@ class PCARun:
         """
         done, checkpoint = 0, self._checkpoint() if resume else None
         if checkpoint is not None and checkpoint.recipe is not None:
-            model, recipe = checkpoint.model, checkpoint.recipe
+            model, recipe = checkpoint.estimator, checkpoint.recipe
             done = int(checkpoint.metadata["blocks"])
             self.session.note(f"resuming the interrupted run after {done} blocks of rows")
         else:
@@ -177,7 +178,7 @@ class PCARun:
             if self.output is not None:
                 shutil.rmtree(self._work_folder, ignore_errors=True)
             recipe = self.recipe.fit(self._blocks("columns"))
-            self.session.note("\n".join(recipe.describe()))
+            print_treatments(self.session, recipe)
             model = self._initial_model(recipe)
         for number, block in enumerate(self._blocks("components"), start=1):
             if number <= done:
@@ -188,9 +189,9 @@ class PCARun:
             # Save a checkpoint if the model has been fitted to at least one block.
             if self.output is not None and hasattr(model, "kernel_"):
                 metadata = {"blocks": str(number), "of": self._fingerprint}
-                trained = Trained(_without_run_time(model), recipe, metadata)
+                trained = TableModel(_without_run_time(model), recipe, metadata)
                 self._work_folder.mkdir(parents=True, exist_ok=True)
-                save_trained(trained, self._work_folder / CHECKPOINT)
+                mercer.save(trained, self._work_folder / CHECKPOINT)
         if not hasattr(model, "kernel_"):
             raise TableError(
                 f"{self.source.name}: every row has a missing value, so no rows are "
@@ -219,12 +220,12 @@ class PCARun:
 
     # ------------------------------------------------------------------ results
 
-    def _finish(self, trained: Trained, parts: Iterator[tuple[Table, np.ndarray]]) -> None:
+    def _finish(self, trained: TableModel, parts: Iterator[tuple[Table, np.ndarray]]) -> None:
         """Write the embedding and, with an output folder, the model, the figure and the report.
 
         `parts` yields pairs of a table and the scores of its rows.
         """
-        model, recipe = _without_run_time(trained.model), trained.row_recipe
+        model, recipe = _without_run_time(trained.estimator), trained.row_recipe
         if not np.any(model.eigenvalues_ > 0):
             raise TableError(
                 f"{self.source.name}: the kernel {model.kernel_} considers all points equal, "
@@ -240,7 +241,7 @@ class PCARun:
         self._write_embedding(work / "embedding.csv", parts, figure)
         from ._html_report import report
 
-        save_trained(Trained(model, recipe, self._metadata), work / "model.mercer")
+        mercer.save(TableModel(model, recipe, self._metadata), work / "model.mercer")
         figure.draw(work / "embedding.png")
         text = report(figure, self.source, command_line(), self.code())
         (work / "report.html").write_text(text, "utf-8")
@@ -295,14 +296,14 @@ class PCARun:
         parts = [self.source.fingerprint(), repr(self.recipe), read_options, __version__]
         return json.dumps([*parts, parameters])
 
-    def _checkpoint(self) -> Trained | None:
+    def _checkpoint(self) -> TableModel | None:
         """Return the checkpoint of an interrupted run, or None if there is none."""
         path = self._work_folder / CHECKPOINT
         if self.output is None:
             raise TableError("--resume needs the output folder of the interrupted run (-o FOLDER)")
         if not path.exists():
             return None
-        checkpoint = load_trained(path)
+        checkpoint = mercer.load(path)
         if checkpoint.metadata.get("of") != self._fingerprint:
             raise TableError(
                 f"cannot resume, because the interrupted run in {self.output} had a different "

@@ -13,9 +13,10 @@ import numpy as np
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
 from ...tables import (
-    ColumnTransform,
+    NumberColumn,
     Recipe,
     Table,
+    TextColumn,
     array_column,
     column_from_texts,
     is_missing_value,
@@ -299,6 +300,12 @@ def _embeddings(
 # --- columns --------------------------------------------------------------------------------------
 
 
+def _fitted_recipe(recipe: Recipe, encoders: tuple[Any, ...]) -> Recipe:
+    """Return a recipe for columns that are already points, without fitting it."""
+    recipe.encoders_, recipe.treatments_, recipe.target_text_ = encoders, (), False
+    return recipe
+
+
 def _point_columns(X: Points) -> tuple[Columns, Recipe | None]:
     """Return the points as table columns, and the recipe that converts columns to points."""
     dense = as_vectors(X)
@@ -307,15 +314,16 @@ def _point_columns(X: Points) -> tuple[Columns, Recipe | None]:
         names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
         features = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
         columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(features)}
-        parts = tuple(ColumnTransform(name) for name in names)
-        return columns, Recipe(columns=tuple(names), parts=parts)
+        encoders = tuple(NumberColumn(name) for name in names)
+        return columns, _fitted_recipe(Recipe(columns=tuple(names)), encoders)
     if is_table(X) and len(X.shape) == 2:
         return {str(name): _column(X[name], length(X)) for name in X.columns}, None
     if hasattr(X, "toarray") or dense is not None:
         squares = X.multiply(X) if hasattr(X, "toarray") else np.square(X)
         return {"norm": np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)}, None
     if isinstance(X[0], str):
-        recipe = Recipe(points="texts", columns=("text",), parts=(ColumnTransform("text"),))
+        recipe = Recipe(points="texts", columns=("text",))
+        recipe = _fitted_recipe(recipe, (TextColumn("text", None),))
         return {"text": _column(X, length(X))}, recipe
     return {"point": X}, None
 

@@ -1,0 +1,1068 @@
+"""The `Recipe` class: preprocessing that turns the columns of a table into points."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from os import PathLike
+from shlex import quote
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._core import take
+from ..estimators import estimator, fitted, parameter
+from ._column_contents import inspect_texts, is_missing, truncated
+from ._column_encoders import (
+    CategoryColumn,
+    ColumnEncoder,
+    DateColumn,
+    NumberColumn,
+    TextColumn,
+    stripped,
+    text_features,
+)
+from ._column_types import TYPES, USED_TYPES, TableSummary, needs_standardising
+from ._table import (
+    GRAPHS,
+    TEXT,
+    UNREADABLE,
+    Table,
+    TableError,
+    as_texts,
+    column_from_texts,
+    is_number,
+    kind_of,
+    suggest_name,
+    take_rows,
+)
+from ._table_source import Source, as_table, is_frame
+
+IMPUTE = ("auto", "mean", "median", "most_frequent", "drop")
+MAX_CATEGORIES = 100  # a category column has at most this many levels; rare ones are combined
+N_TEXT_FEATURES = 200  # number of features of a column of free text
+_ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
+_MAX_LISTED = 20  # `describe` combines columns with the same treatment if there are more
+
+
+class UnknownValuesWarning(UserWarning):
+    """Warning for values that did not occur in the training rows and were ignored."""
+
+
+class Treatment(NamedTuple):
+    """What a recipe does with one column.
+
+    Attributes
+    ----------
+    column : str
+        The name of the column.
+    type : str
+        Its type: "number", "boolean", "category", "date", "text", or the reason why it is not
+        used: "identifier", "constant", "empty", "unreadable", "target", "ignored".
+    treatment : str
+        How features are computed from it.
+    n_missing : int
+        The number of missing values in the training rows.
+    """
+
+    column: str
+    type: str
+    treatment: str
+    n_missing: int = 0
+
+
+@estimator()
+class Recipe(TransformerMixin, BaseEstimator):
+    r"""Preprocessing that turns the columns of a table into points for a kernel.
+
+    A recipe is a scikit-learn transformer for pandas and polars DataFrames, pyarrow tables, files
+    and `Table` objects.  `fit` detects the type of each column and chooses its treatment:
+
+    ==========  ======================================  =========================================
+    type        values                                  treatment
+    ==========  ======================================  =========================================
+    number      numbers                                 standardised if the scales differ
+    boolean     true and false                          0 and 1
+    category    text with repeated values               one-hot encoded
+    date        dates and times                         elapsed time; position in year, week, day
+    text        free text                               features of the bag-of-words kernel
+    others      identifiers, constants, empty columns   not used
+    ==========  ======================================  =========================================
+
+    The attribute `treatments_` and the method `describe` show the result.  With ``strict=True``,
+    `fit` raises an error instead of making such choices, and lists everything that has to be
+    decided.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns to use as features; None uses all columns except `target` and `ignore`.
+    target : str
+        The column to predict.  It is not a feature; `targets` returns its values.  Leave it out in
+        a scikit-learn pipeline, in which the target is passed separately.
+    ignore : tuple of str
+        Columns to exclude.
+    points : {"vectors", "rows", "texts", "graphs"}
+        The kind of points that the kernel accepts: vectors of features, the rows of a DataFrame
+        (for kernels with `Select` by name), or the texts or graphs in one column.
+    standardize : bool or "auto"
+        Whether to scale numeric columns to mean 0 and standard deviation 1.  "auto" does so if
+        there are also columns of other types, or if the scales of the columns differ so much
+        that few columns would determine all distances.
+    onehot : tuple of str or "all"
+        Columns to one-hot encode, also if they seem to be numbers, identifiers or texts.  With
+        ``strict=True``, "all" allows one-hot encoding of all columns that contain categories.
+    types : dict of str
+        The types of columns, if they should not be detected: {"zip": "category"}.  The types are
+        "number", "boolean", "category", "date", "text" and "identifier" (not used).
+    impute : "auto", "mean", "median", "most_frequent", "drop", float, dict or None
+        How to replace missing values.  "auto": numbers by the mean, categories by a separate level
+        "(missing)".  "mean", "median", "most_frequent" and a number apply to numbers; the
+        categories are then replaced by the most frequent one.  "drop" drops rows with missing
+        values, and None raises an error.  A dict sets it by type: {"number": "median",
+        "category": "most_frequent"}.
+    unknown : {"ignore", "error", "drop"}
+        What `transform` does with values that it cannot use, such as a category that did not occur
+        in the training rows.  "ignore" handles them as missing, and warns.  "drop" drops the row.
+    strict : bool
+        Whether to raise an error if the table contains missing values, or columns other than
+        numbers and booleans, unless the other parameters state how to handle them.
+
+    Attributes
+    ----------
+    encoders_ : tuple of NumberColumn, CategoryColumn, DateColumn or TextColumn
+        The fitted preprocessing of each column that is used.
+    treatments_ : tuple of Treatment
+        What the recipe does with each column of the table: column, type, treatment and number of
+        missing values.
+    n_features_in_ : int
+        The number of columns of the table, without the target.
+    feature_names_in_ : array of str
+        The names of these columns.
+
+    See Also
+    --------
+    TableModel : A recipe and a fitted estimator, which predicts from raw tables.
+    open_table : Opens a file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from mercer.tables import Recipe
+    >>> flats = pd.DataFrame({"area": [50, 80, 120], "city": ["Bonn", "Ulm", "Bonn"]})
+    >>> recipe = Recipe().fit(flats)
+    >>> print("\n".join(recipe.describe()))
+    column  type      treatment          missing
+    area    number    standardised             0
+    city    category  one-hot, 2 levels        0
+    >>> recipe.transform(flats).round(2)
+    array([[-1.16,  1.  ,  0.  ],
+           [-0.12,  0.  ,  1.  ],
+           [ 1.28,  1.  ,  0.  ]])
+    >>> recipe.get_feature_names_out()
+    array(['area', 'city=Bonn', 'city=Ulm'], dtype=object)
+    """
+
+    columns: Any = parameter("array-like", None, default=None)
+    target: str | None = parameter(str, None, default=None)
+    ignore: Any = parameter("array-like", default=())
+    points: str = parameter({"vectors", "rows", "texts", "graphs"}, default="vectors")
+    standardize: bool | str = parameter("boolean", {"auto"}, default="auto")
+    onehot: Any = parameter("array-like", {_ALL}, default=())
+    types: dict[str, str] | None = parameter(dict, None, default=None)
+    impute: Any = parameter(set(IMPUTE), "finite", dict, None, default="auto")
+    unknown: str = parameter({"ignore", "error", "drop"}, default="ignore")
+    strict: bool = parameter("boolean", default=False)
+
+    encoders_: tuple[Any, ...] = fitted()
+    treatments_: tuple[Treatment, ...] = fitted()
+    target_text_: bool = fitted()
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return _code(self)
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Choose and fit the treatment of each column.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, path, Source or iterable of Table
+            A pandas or polars DataFrame, a pyarrow table, an array (whose columns are named x0, x1,
+            ...), a file, a source from `open_table`, or blocks of rows.
+        y : None, default=None
+            Ignored; it is a parameter because pipelines pass it.
+
+        Returns
+        -------
+        self : Recipe
+            The fitted recipe.
+        """
+        self._check_parameters()
+        blocks = _blocks(X)
+        first = next(blocks)
+        names = self._feature_columns(first)
+        target_text = self.target is not None and _is_text(first, self.target)
+        summary = TableSummary(first, names)
+        for table in chain([first], blocks):
+            summary.update(table.take(self._rows_to_use(table, names)))
+        if not summary.n_rows:
+            raise self._no_rows_error(first, names)
+        if self.points in ("texts", "graphs"):
+            name = names[0]
+            if self.impute is None or self.strict:
+                self._refuse(first, summary, {name: "text"})
+            encoders: list[Any] = [TextColumn(name, None)]
+            treatments = [Treatment(name, self.points, "point of the kernel")]
+        else:
+            types = self._column_types(first, summary, names)
+            self._refuse(first, summary, types)
+            encoders, treatments = self._encoders(first, summary, types)
+        others = [n for n in first.columns if n not in names]
+        treatments += [
+            Treatment(n, "target" if n == self.target else "ignored", "not used") for n in others
+        ]
+        self.encoders_, self.treatments_ = tuple(encoders), tuple(treatments)
+        self.target_text_ = target_text
+        inputs = [name for name in first.columns if name != self.target]
+        self.n_features_in_, self.feature_names_in_ = len(inputs), np.array(inputs, dtype=object)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise an error if a parameter is not valid regardless of the data."""
+        impute = self.impute
+        if isinstance(impute, str) and impute not in IMPUTE:
+            raise TableError(
+                f"impute={impute!r} must be one of {', '.join(IMPUTE)} or a number"
+                f"{suggest_name(str(impute), IMPUTE).removesuffix(';')}"
+            )
+        if isinstance(impute, (int, float)) and not np.isfinite(impute):
+            raise TableError(
+                f"impute={impute!r}: the number that replaces missing values must be finite"
+            )
+        for name, kind in (self.types or {}).items():
+            if kind not in TYPES:
+                raise TableError(
+                    f"the type {kind!r} of the column {name!r} is not one of {', '.join(TYPES[:6])}"
+                    f"{suggest_name(str(kind), TYPES).removesuffix(';')}"
+                )
+        for kind in impute if isinstance(impute, dict) else ():
+            if kind not in USED_TYPES:
+                raise TableError(f"impute: {kind!r} is not one of {', '.join(USED_TYPES)}")
+        self._validate_params()
+        if self.points not in ("texts", "graphs"):
+            return
+        is_set = {
+            "standardize": self.standardize is True,
+            "onehot": bool(self.onehot),
+            "impute": impute not in (None, "auto", "drop"),
+        }
+        for name in (name for name, value in is_set.items() if value):
+            raise TableError(
+                f"--{name} applies only to vectors, but this kernel compares {self.points} - omit "
+                f"it{', or drop rows with --impute drop' if name == 'impute' else ''}"
+            )
+
+    def _feature_columns(self, table: Table) -> list[str]:
+        """Return the names of the columns from which the points may be computed."""
+        columns, ignore = tuple(self.columns or ()), tuple(self.ignore)
+        onehot = () if isinstance(self.onehot, str) else tuple(self.onehot)
+        listed = [*columns, *ignore, *filter(None, [self.target]), *(self.types or {})]
+        listed += [name for name in onehot if name != _ALL]
+        unknown = [name for name in dict.fromkeys(listed) if name not in table.columns]
+        if len(unknown) == 1:
+            table.column(unknown[0])
+        if unknown:
+            raise TableError(
+                f"{table.source} has no columns {', '.join(map(repr, unknown))}; its columns are "
+                f"{', '.join(map(repr, table.columns))}"
+            )
+        excluded = {*ignore, self.target, *(() if columns else table.index_columns)}
+        names = [name for name in columns or table.columns if name not in excluded]
+        for name in (*onehot, *(self.types or {})):
+            if name != _ALL and name not in names:
+                raise TableError(
+                    f"{'onehot' if name in onehot else 'types'} contains the column {name!r}, "
+                    f"which is not a feature, because it is ignored, the colour or the target - "
+                    f"remove it"
+                )
+        kind = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
+        if kind is not None:
+            return [self._single_column(table, names, kind)]
+        if names and all(kind_of(table.columns[name]) == GRAPHS for name in names):
+            raise TableError(
+                f"{table.source} contains graphs, but this kernel requires vectors - try a "
+                f"graph kernel: --kernel 'Normalized(WeisfeilerLehman())'"
+            )
+        if not names:
+            raise TableError(
+                f"{table.source} has no columns to use as features, because every column is "
+                f"ignored, the colour or the target - include a column with --columns"
+            )
+        return names
+
+    def _single_column(self, table: Table, names: list[str], kind: str) -> str:
+        """Return the only column of this kind; raise a TableError if there are none or several."""
+        matching = [name for name in names if kind_of(table.columns[name]) == kind]
+        if len(matching) == 1:
+            return matching[0]
+        listed = ", ".join(map(repr, matching[:12]))
+        longest = max(matching, key=lambda name: _total_length(table.columns[name]), default="")
+        what = (
+            f"has {len(matching)} columns of {kind}: {listed}"
+            if matching
+            else f"has no column of {kind}"
+        )
+        advice = (
+            f"select one: --columns {quote(longest)}"
+            if matching
+            else "use a kernel on vectors, such as RBF()"
+        )
+        raise TableError(f"{table.source} {what}, but this kernel requires exactly one - {advice}")
+
+    def _column_types(
+        self, table: Table, summary: TableSummary, names: list[str]
+    ) -> dict[str, str]:
+        """Return the type of each column: given by the user, or detected."""
+        onehot = () if self.onehot == _ALL else tuple(self.onehot)
+        types = {name: summary.type_of(name) for name in names}
+        for name in names:
+            if name in onehot:
+                types[name] = "category"
+            elif name in (self.types or {}):
+                types[name] = self._requested_type(table, summary, name)
+        return types
+
+    def _requested_type(self, table: Table, summary: TableSummary, name: str) -> str:
+        """Return the type that the user gave to a column, if its values allow it."""
+        requested, kind = (self.types or {})[name], summary.kinds[name]
+        detected = summary.type_of(name)
+        is_text = name in summary.counts
+        possible = {
+            "number": name in summary.numbers or detected == "number",
+            "boolean": name in summary.numbers,
+            "date": name in summary.dates,
+            "text": is_text,
+            "category": kind not in (GRAPHS, UNREADABLE),
+        }
+        if possible.get(requested, True) or detected == "empty":
+            return requested if detected != "empty" or requested == "category" else detected
+        raise table.error(
+            f"the type is {detected}, not {requested} - the values cannot be read as {requested}s; "
+            f"correct them, or omit the type",
+            name,
+        )
+
+    def _impute_of(self, kind: str) -> Any:
+        """Return how missing values of a type are replaced: "auto", a strategy, a value or None."""
+        if isinstance(self.impute, dict):
+            return self.impute.get(kind, "auto")
+        return self.impute
+
+    def _encoders(
+        self, table: Table, summary: TableSummary, types: dict[str, str]
+    ) -> tuple[list[ColumnEncoder], list[Treatment]]:
+        """Return the fitted encoders of the columns, and the treatments of all columns."""
+        numbers = [n for n in types if types[n] == "number"]
+        standardize = self.standardize
+        if standardize == "auto":
+            has_others = any(types[n] in USED_TYPES and types[n] != "number" for n in types)
+            scales = [summary.mean_and_scale(n)[1] for n in numbers]
+            standardize = has_others or needs_standardising(scales)
+        if not standardize and all(types[n] in ("number", "constant") for n in types):
+            # The columns have the same units, such as pixels: constant ones keep their place.
+            types = types | {n: "number" for n in types if n in summary.numbers}
+        encoders: list[Any] = []
+        treatments = list[Treatment]()
+        for name, kind in types.items():
+            missing = summary.n_missing[name]
+            encoder: Any = None
+            if kind in ("number", "boolean"):
+                encoder = self._number(table, summary, name, kind, bool(standardize))
+                text = "0 and 1" if kind == "boolean" else "not scaled"
+                text = "standardised" if kind == "number" and standardize else text
+                if summary.n_unusable[name]:
+                    what = "infinite values" if name in summary.numbers else "texts"
+                    text += f", {summary.n_unusable[name]} {what} count as missing"
+                    missing += summary.n_unusable[name]
+                if missing and encoder.fill is not None:
+                    text += f", missing = {encoder.fill:.4g}"
+            elif kind == "category":
+                encoder = self._category(table, summary, name)
+                text = f"one-hot, {_count(len(encoder.levels), 'level')}"
+                if encoder.has_other:
+                    n_others = len(summary.counts[name]) - len(encoder.categories)
+                    text += f" ({n_others} rare values combined)"
+                if missing and encoder.fill is not None:
+                    text += f", missing = {encoder.fill!r}"
+            elif kind == "date":
+                encoder = self._date(summary, name)
+                described = {"elapsed": "elapsed time"}
+                text = ", ".join(described.get(p, f"position in {p}") for p in encoder.parts)
+            elif kind == "text":
+                features = text_features(summary.counts[name], N_TEXT_FEATURES, seed=0)
+                encoder = TextColumn(name, features)
+                text = f"{len(encoder.feature_names)} features of BagOfWords"
+            else:
+                text = "not used"
+            if encoder is not None:
+                encoders.append(encoder)
+            treatments.append(Treatment(name, kind, text, missing))
+        if not encoders:
+            reasons = "; ".join(f"{t.column!r} is {_REASONS[t.type]}" for t in treatments[:12])
+            raise TableError(
+                f"{table.source} has no columns to use as features: {reasons} - use one anyway "
+                f"with --type NAME=category"
+            )
+        return encoders, treatments
+
+    def _number(
+        self, table: Table, summary: TableSummary, name: str, kind: str, standardize: bool
+    ) -> NumberColumn:
+        """Return the encoder of numbers or booleans."""
+        mean, scale = summary.mean_and_scale(name)
+        if not np.isfinite(scale):
+            raise table.error(
+                "values are too large to compute a standard deviation - usually a placeholder for "
+                "a missing value - correct the values, or exclude the column with --ignore",
+                name,
+            )
+        impute = self._impute_of(kind)
+        fill: float | None = None
+        if impute in ("auto", "mean"):
+            fill = mean
+        elif isinstance(impute, (int, float)):
+            fill = float(impute)
+        elif impute in ("median", "most_frequent"):
+            fill = _statistic(table, summary, name, impute)
+        if kind == "boolean" or not standardize:
+            mean, scale = 0.0, 1.0
+        return NumberColumn(name, kind, fill, mean, scale, summary.n_unusable[name] > 0)
+
+    def _category(self, table: Table, summary: TableSummary, name: str) -> CategoryColumn:
+        """Return the encoder of categories."""
+        if name in summary.counts:
+            counts = summary.counts[name]
+        else:  # numbers or dates that are categories
+            counts = summary.counts[name] = Counter[str]()
+            counts.update(_category_counts(summary, name, table))
+        if not counts:
+            raise table.error(
+                "all values are missing, so the column contains no information - exclude it with "
+                f"--ignore {quote(name)}",
+                name,
+            )
+        ordered = sorted(counts, key=lambda value: (-counts[value], value))
+        kept = tuple(sorted(ordered[:MAX_CATEGORIES]))
+        impute = self._impute_of("category")
+        missing_level = impute == "auto" and summary.n_missing[name] > 0
+        fill = ordered[0] if impute not in ("auto", "drop", None) else None
+        has_other = len(ordered) > MAX_CATEGORIES
+        return CategoryColumn(name, kept, has_other, missing_level, fill, _is_text(table, name))
+
+    def _date(self, summary: TableSummary, name: str) -> DateColumn:
+        """Return the encoder of dates."""
+        start = int(summary.date_ranges[name][0].astype("datetime64[us]").astype(np.int64))
+        mean, scale = summary.date_mean_and_scale(name)
+        per_year = 365.2425 * 86400
+        parts = summary.date_parts(name)
+        return DateColumn(name, start, parts, (mean - start / 1e6) / per_year, scale / per_year)
+
+    # ------------------------------------------------------------------ strict
+
+    def _refuse(self, table: Table, summary: TableSummary, types: dict[str, str]) -> None:
+        """Raise an error that lists all columns that need a decision, if strict or impute=None."""
+        problems = list[str]()
+        options: dict[str, list[str]] = {"--onehot": [], "--ignore": [], "--type": []}
+        needs_impute = False
+        decided = {*(self.types or {}), *(() if self.onehot == _ALL else self.onehot)}
+        for name, kind in types.items():
+            missing = summary.n_missing[name] + summary.n_unusable[name]
+            if self.strict and kind not in ("number", "boolean") and name not in decided:
+                if kind == "category" and self.onehot != _ALL and _ALL not in self.onehot:
+                    values = _count(len(summary.counts[name]), "different value")
+                    problems.append(f"{name!r} contains categories ({values})")
+                    options["--onehot"].append(name)
+                elif kind in ("date", "text") and self.points == "vectors":
+                    problems.append(f"{name!r} contains {kind}s")
+                    options["--type"].append(f"{name}={kind}")
+                elif kind not in USED_TYPES:
+                    problems.append(f"{name!r} is {_REASONS[kind]}")
+                    options["--ignore"].append(name)
+            if missing and kind in USED_TYPES:
+                impute = self._impute_of(kind)
+                if impute is None or (self.strict and impute == "auto"):
+                    row = _first_missing(table, name)
+                    where = "" if row is None else f", first on {table.where(row)}"
+                    problems.append(f"{name!r} has {_count(missing, 'missing value')}{where}")
+                    needs_impute = True
+        if not problems:
+            return
+        parts = [f"{o} {quote(','.join(names))}" for o, names in options.items() if names]
+        parts += ["--impute mean"] * needs_impute
+        raise TableError(
+            f"{table.source}: {_count(len(problems), 'column')} need a decision, because missing "
+            f"values and columns that are not numeric are not converted automatically "
+            f"({'strict=True' if self.strict else 'impute=None'}): {'; '.join(problems)} - for "
+            f"example, add: {' '.join(parts)}"
+        )
+
+    def _no_rows_error(self, table: Table, names: list[str]) -> TableError:
+        """Return the error for a table in which no row can be used."""
+        counts = {name: int(is_missing(table.columns[name]).sum()) for name in names}
+        name = max(counts, key=lambda n: counts[n])
+        if self.target is not None and is_missing(table.columns[self.target]).all():
+            return table.error("all values of the target are missing", self.target)
+        most = f", or exclude the column with most missing values: --ignore {quote(name)}"
+        return table.error(
+            f"every row has a missing value, so no rows remain - replace missing values, for "
+            f"example with --impute mean instead of --impute drop{most if counts[name] else ''}"
+        )
+
+    # ------------------------------------------------------------------ transforming
+
+    def _rows_to_use(self, table: Table, names: Iterable[str]) -> np.ndarray:
+        """Return a mask of the rows that have a target and, if impute="drop", no missing value."""
+        keep = np.ones(len(table), dtype=bool)
+        if self.target is not None and self.target in table.columns:
+            keep &= ~is_missing(table.columns[self.target])
+        if self.impute == "drop":
+            for name in names:
+                column = table.columns[name]
+                keep &= ~is_missing(column)
+                if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+                    keep &= ~np.isinf(column)
+        return keep
+
+    def without_target(self) -> Recipe:
+        """Return a copy that does not require the target column, for use in prediction."""
+        recipe = copy.copy(self)
+        recipe.target = None
+        return recipe
+
+    def _read(self, table: Any) -> Table:
+        """Convert data to a `Table`; columns that were text are read as text."""
+        if isinstance(table, (str, PathLike)):
+            from ._open_table import open_table
+
+            table = open_table(table)
+        if isinstance(table, Source):
+            table = table.table(self.text_columns)
+        table = as_table(table)
+        missing = [e.name for e in self._encoders_fitted if e.name not in table.columns]
+        if len(missing) == 1:
+            table.column(missing[0])
+        if missing:
+            raise TableError(
+                f"{table.source} has no columns {', '.join(map(repr, missing))}, which the model "
+                f"uses; its columns are {', '.join(map(repr, list(table.columns)[:12]))}"
+            )
+        return table
+
+    @property
+    def _encoders_fitted(self) -> tuple[Any, ...]:
+        check_is_fitted(self)
+        return self.encoders_
+
+    def kept_rows(self, table: Any) -> np.ndarray:
+        """Return the indices of the rows that `transform` converts to points.
+
+        Parameters
+        ----------
+        table : DataFrame, Table, path or Source
+            The rows.
+
+        Returns
+        -------
+        array of int
+            All rows, except those without a target (if the recipe has a target that the table
+            contains), with missing values if ``impute="drop"``, and with unknown values if
+            ``unknown="drop"``.
+        """
+        return np.flatnonzero(self._kept(self._read(table)))
+
+    def _kept(self, table: Table) -> np.ndarray:
+        keep = self._rows_to_use(table, [e.name for e in self.encoders_])
+        if self.unknown == "drop" and self.points not in ("texts", "graphs"):
+            for encoder in self.encoders_:
+                keep &= ~encoder.unusable(table)
+        return keep
+
+    def transform(self, X: Any) -> Any:
+        """Convert the rows that `kept_rows` selects to points.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, path or Source
+            The rows, with the same columns as the table passed to `fit`, in any order.  Other
+            columns are ignored.
+
+        Returns
+        -------
+        array of shape (n_rows, n_features), DataFrame, list of str or Graphs
+            The points; the type depends on the parameter `points` of the recipe.
+        """
+        table = self._read(X)
+        if self.points in ("texts", "graphs"):
+            return self._single_points(table)
+        self._check_unknown(table)
+        table = table.take(self._kept(table))
+        if self.points == "rows":
+            import pandas as pd
+
+            return pd.DataFrame({e.name: e.cleaned(table) for e in self.encoders_})
+        encoded = [encoder.encode(table) for encoder in self.encoders_]
+        points = np.empty((len(table), sum(part.shape[1] for part in encoded)))
+        return np.concatenate(encoded, axis=1, out=points)
+
+    def _single_points(self, table: Table) -> Any:
+        """Return the texts or graphs of the only column."""
+        name = self.encoders_[0].name
+        column = take(table.columns[name], self._kept(table))
+        if isinstance(column, np.ndarray):
+            missing = np.flatnonzero(is_missing(column))
+            if len(missing):
+                raise table.error(
+                    f"{len(missing)} of {len(table)} values are missing; the first is on "
+                    f"{table.where(int(missing[0]))} - fill them in, or drop these rows with "
+                    f"--impute drop",
+                    name,
+                )
+            return column.tolist()
+        return column
+
+    def _check_unknown(self, table: Table) -> None:
+        """Warn or raise an error for values that the encoders cannot use, and for missing ones."""
+        messages = list[str]()
+        for encoder in self.encoders_:
+            column = table.columns[encoder.name]
+            if not isinstance(column, np.ndarray):
+                raise table.error(f"the values are {kind_of(column)}, not {encoder.type}s")
+            if self._impute_of(encoder.type) is None:
+                missing = np.flatnonzero(is_missing(column))
+                if len(missing):
+                    raise table.error(
+                        f"{len(missing)} of {len(table)} values are missing; the first is on "
+                        f"{table.where(int(missing[0]))} - fill them in, or fit the model again "
+                        f"with --impute",
+                        encoder.name,
+                    )
+            if self.unknown == "drop":
+                continue
+            rows = np.flatnonzero(encoder.unusable(table))
+            if not len(rows):
+                continue
+            value = truncated(str(table.texts(encoder.name)[rows[0]]))
+            where = table.where(int(rows[0]))
+            if encoder.type == "category":
+                what = "did not occur in the training rows"
+            else:
+                what = f"are not {encoder.type}s"
+            described = f"{len(rows)} of {len(table)} values {what}, such as {value} on {where}"
+            n_present = int((~is_missing(column)).sum())
+            is_wrong_column = encoder.type != "category" and len(rows) == n_present
+            if getattr(encoder, "has_unusable", False) and not is_wrong_column:
+                continue  # such values are reported by `describe`
+            if self.unknown == "error" or (is_wrong_column and n_present > 1):
+                remedy = (
+                    "correct the file"
+                    if is_wrong_column
+                    else "correct the values, or ignore them with --unknown ignore"
+                )
+                raise table.error(f"{described} - {remedy}", encoder.name)
+            messages.append(f"column {encoder.name!r}: {described}")
+        if messages:
+            warnings.warn(
+                f"{table.source}: values that the model cannot use count as missing: "
+                f"{'; '.join(messages)}",
+                UnknownValuesWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """Columns that were text when the recipe was fitted, and must be read as text again."""
+        texts = [e.name for e in self._encoders_fitted if isinstance(e, TextColumn)]
+        texts += [e.name for e in self.encoders_ if isinstance(e, CategoryColumn) and e.text]
+        if self.points == "graphs":
+            texts = []
+        target = (self.target,) if self.target is not None and self.target_text_ else ()
+        return (*texts, *target)
+
+    def targets(self, table: Any, *, labels: bool) -> Any:
+        """Return the targets of the rows that `kept_rows` selects.
+
+        Parameters
+        ----------
+        table : DataFrame, Table, path or Source
+            The rows.
+        labels : bool
+            Whether to return class labels (integers or strings) for a classifier, rather than
+            numbers for a regression.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The targets.
+        """
+        table = self._read(table)
+        if self.target is None:
+            raise TableError(
+                f"no target is set for {table.source} - choose the column to predict: --target NAME"
+            )
+        column = table.column(self.target)
+        kind = kind_of(column)
+        if kind not in ("numbers", "text", "nothing"):
+            raise table.error(
+                f"the target contains {kind}, but a model predicts numbers or labels - choose "
+                f"another column with --target",
+                self.target,
+            )
+        rows = self.kept_rows(table)
+        column = take(column, rows)
+        content = None
+        if kind_of(column) == TEXT:
+            content = inspect_texts(Counter(cell for cell in column if cell is not None))
+        has_fractions = content is not None and labels and content.is_mostly_numbers
+        has_fractions = has_fractions and any(is_number(cell) and "." in cell for cell in column)
+        if content is not None and (
+            (content.is_number and not (labels and content.is_identifier))
+            or (content.is_mostly_numbers and (not labels or has_fractions))
+        ):
+            row = column.tolist().index(content.example)
+            raise table.error(
+                f"the target contains {content.what}; the first is {truncated(content.example)} "
+                f"on {table.where(rows[row])} - {content.remedy}",
+                self.target,
+            )
+        if labels:
+            if self.target_text_ or self.target in table.booleans:
+                return label_values(take(table.texts(self.target), rows))
+            result = label_values(column)
+            if result.dtype.kind == "f":
+                row = int(np.flatnonzero(column != np.round(column))[0])
+                raise table.error(
+                    f"the target contains numbers such as {column[row]:g} on "
+                    f"{table.where(rows[row])}, but a classifier predicts labels - try a "
+                    f"regression: mercer fit ridge, gp or svr",
+                    self.target,
+                )
+            return result
+        if kind_of(column) == TEXT:
+            raise table.error(
+                f"the target contains text ({truncated(column[0])} on {table.where(rows[0])}), but "
+                f"a regression predicts numbers - try a classifier: mercer fit svc, logistic or "
+                f"fisher",
+                self.target,
+            )
+        infinite = np.flatnonzero(np.isinf(column))
+        if len(infinite):
+            raise table.error(
+                "the target is infinite - usually a division by zero or a placeholder for a "
+                "missing value - fix it",
+                self.target,
+                int(rows[infinite[0]]),
+            )
+        return column
+
+    def result_table(
+        self,
+        table: Any,
+        values: dict[str, Any],
+        extra_columns: Iterable[str] = (),
+        *,
+        all_rows: bool = False,
+    ) -> Table:
+        """Return a table of results with row numbers and, optionally, columns of the input.
+
+        Parameters
+        ----------
+        table : Table or DataFrame
+            The input rows.
+        values : dict
+            The result columns by name, with one value for each row that `kept_rows` selects.
+        extra_columns : iterable of str, default=()
+            Columns of the input to copy.  If a result has the same name, such as "component1", the
+            copy is named "input_component1".
+        all_rows : bool, default=False
+            Whether to return all rows of the input, with missing values for rows that were
+            dropped, rather than only the selected rows.
+
+        Returns
+        -------
+        Table
+            The results.
+        """
+        table = self._read(table)
+        rows = self.kept_rows(table)
+        if all_rows:
+            values = {
+                name: expand_to_all_rows(column, rows, len(table))
+                for name, column in values.items()
+            }
+            rows = np.arange(len(table))
+        row_column = "row_number" if "row" in values else "row"
+        results = {row_column: table.start + 1 + rows, **values}
+        copied = {}
+        for name in extra_columns:
+            new_name = name
+            while new_name in results:
+                new_name = f"input_{new_name}"
+            copied[new_name] = take_rows(_output_column(table, name), rows)
+        return Table({row_column: results.pop(row_column), **copied, **results}, table.source)
+
+    def inverse_transform(self, points: Any) -> dict[str, Any]:
+        """Convert points back to columns in the units of the table: the inverse of `transform`.
+
+        Categories, dates and texts are not decoded: there is one column for each feature.
+
+        Parameters
+        ----------
+        points : array of shape (n_rows, n_features) or list of str
+            The points.
+
+        Returns
+        -------
+        dict of array
+            The columns by name.
+        """
+        encoders = self._encoders_fitted
+        if self.points != "vectors":
+            return {encoders[0].name: column_from_texts(points)}
+        points, columns, start = np.asarray(points, dtype=float), dict[str, Any](), 0
+        for encoder in encoders:
+            stop = start + len(encoder.feature_names)
+            columns |= encoder.inverse(points[:, start:stop])
+            start = stop
+        return columns
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features, such as age, city=Bonn, city=Ulm."""
+        encoders = self._encoders_fitted
+        if self.points != "vectors":
+            return [encoder.name for encoder in encoders]
+        return [name for encoder in encoders for name in encoder.feature_names]
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the features that `transform` computes.
+
+        Parameters
+        ----------
+        input_features : None, default=None
+            Ignored; the names of the columns are known from `fit`.
+
+        Returns
+        -------
+        array of str
+            The names, such as "age" and "city=Bonn".
+        """
+        return np.array(self.features, dtype=object)
+
+    # ------------------------------------------------------------------ description
+
+    @property
+    def types_(self) -> dict[str, str]:
+        """The type of each feature column, as a value for the parameter `types`."""
+        check_is_fitted(self)
+        skipped = ("target", "ignored", "texts", "graphs", "unreadable")
+        return {t.column: t.type for t in self.treatments_ if t.type not in skipped}
+
+    @property
+    def is_standardized(self) -> bool:
+        """Whether numeric columns are scaled to mean 0 and standard deviation 1."""
+        return any(t.treatment.startswith("standardised") for t in self.treatments_)
+
+    def describe(self) -> list[str]:
+        """Return the lines of a table: column, type, treatment and number of missing values.
+
+        Returns
+        -------
+        list of str
+            The lines, with a header.  If there are many columns, those with the same treatment
+            are combined in one line.
+        """
+        check_is_fitted(self)
+        rows: list[tuple[str, ...]] = [
+            (t.column, t.type, t.treatment, str(t.n_missing)) for t in self.treatments_
+        ]
+        if len(rows) > _MAX_LISTED:
+            groups: dict[tuple[str, ...], list[str]] = {}
+            for column, *others in rows:
+                groups.setdefault(tuple(others), []).append(column)
+            rows = [(_name_list(names), *others) for others, names in groups.items()]
+        rows.insert(0, ("column", "type", "treatment", "missing"))
+        widths = [max(len(row[j]) for row in rows) for j in range(4)]
+        return [
+            "  ".join(
+                [*(c.ljust(w) for c, w in zip(row[:3], widths, strict=False)), row[3].rjust(7)]
+            )
+            for row in rows
+        ]
+
+    def to_code(self, estimator: Any = None) -> str:
+        """Return the source code of an equivalent scikit-learn pipeline.
+
+        The types of all columns are written out, so that the pipeline does not detect them again.
+
+        Parameters
+        ----------
+        estimator : estimator, default=None
+            The estimator after the recipe.  If None, the code contains only the recipe.
+
+        Returns
+        -------
+        str
+            Python code.
+        """
+        check_is_fitted(self)
+        used = [t.column for t in self.treatments_ if t.type in USED_TYPES]
+        explicit = Recipe(
+            columns=used if self.points == "vectors" else self.columns,
+            points=self.points,
+            standardize=self.is_standardized if self.points == "vectors" else "auto",
+            types={n: t for n, t in self.types_.items() if n in used} or None,
+            impute=self.impute,
+            unknown=self.unknown,
+        )
+        lines = [
+            "from sklearn.pipeline import make_pipeline",
+            "",
+            "from mercer.tables import Recipe",
+        ]
+        steps = [_code(explicit)]
+        if estimator is not None:
+            package = "mercer" if type(estimator).__module__.startswith("mercer") else "sklearn"
+            lines.insert(2, f"from {package} import {type(estimator).__name__}")
+            steps.append(_code(estimator))
+        indented = "".join(f"    {step},\n" for step in steps)
+        lines += ["", f"model = make_pipeline(\n{indented})"]
+        if self.target is not None:
+            lines.append(f"model.fit(table.drop(columns={self.target!r}), table[{self.target!r}])")
+        return "\n".join(lines)
+
+
+_REASONS = {
+    "identifier": "an identifier",
+    "constant": "constant",
+    "empty": "empty",
+    "unreadable": "neither numbers, text nor dates",
+    "graphs": "graphs",
+}
+
+
+def _blocks(data: Any) -> Iterator[Table]:
+    """Yield the blocks of a file, a source, a DataFrame, an array or an iterable of tables."""
+    if isinstance(data, (str, PathLike)):
+        from ._open_table import open_table
+
+        data = open_table(data)
+    if isinstance(data, Source):
+        return data.blocks()
+    is_single = isinstance(data, Table) or is_frame(data) or hasattr(data, "shape")
+    if is_single or not isinstance(data, Iterable):
+        return iter([as_table(data)])
+    return map(as_table, data)
+
+
+def _code(estimator: Any) -> str:
+    """Return the source code of an estimator with the parameters that differ from the defaults."""
+    defaults = type(estimator)().get_params(deep=False)
+    given = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if repr(value) != repr(defaults[name])
+    }
+    return f"{type(estimator).__name__}({', '.join(f'{n}={v!r}' for n, v in given.items())})"
+
+
+def _statistic(table: Table, summary: TableSummary, name: str, impute: str) -> float:
+    """Return the median or the most frequent value of a numeric column."""
+    from sklearn.impute import SimpleImputer
+
+    try:
+        values = summary.column_values(name)
+    except TableError:
+        raise TableError(
+            f"{table.source} is too large to read at once, as --impute {impute} requires - use "
+            f"--impute mean, which can be computed block by block"
+        ) from None
+    imputer = SimpleImputer(strategy=impute).fit(values[np.isfinite(values)][:, None])
+    return float(imputer.statistics_[0])
+
+
+def _category_counts(summary: TableSummary, name: str, table: Table) -> Counter[str]:
+    """Return the number of occurrences of each value of a column of numbers or dates."""
+    if summary.n_rows > len(table):
+        raise TableError(
+            f"{table.source} is too large to read at once, as the type category of the numeric "
+            f"column {name!r} requires - write its values as text"
+        )
+    texts = stripped(table.texts(name))
+    return Counter(value for value in texts if value is not None)
+
+
+def _first_missing(table: Table, name: str) -> int | None:
+    rows = np.flatnonzero(is_missing(table.columns[name]))
+    return int(rows[0]) if len(rows) else None
+
+
+def _output_column(table: Table, name: str) -> np.ndarray:
+    """Return a column of the input for a table of results: integers as such, booleans as text."""
+    column = table.column(name)
+    if name in table.booleans or not isinstance(column, np.ndarray):
+        return table.texts(name)
+    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == column.round()).all():
+        return column.astype(np.int64)
+    return column
+
+
+def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """Return an array of length n with `values` at the indices `rows`, otherwise missing."""
+    values = np.asarray(values)
+    if len(rows) == n:
+        return values
+    shape, is_float = (n, *values.shape[1:]), values.dtype.kind == "f"
+    expanded = np.full(shape, np.nan, values.dtype) if is_float else np.full(shape, None, object)
+    expanded[rows] = values
+    return expanded
+
+
+def _is_text(table: Table, name: str) -> bool:
+    """Return True if a column contains text."""
+    return kind_of(table.column(name)) == TEXT
+
+
+def label_values(column: np.ndarray) -> np.ndarray:
+    """Return class labels: text without surrounding spaces, or integers for whole numbers.
+
+    Missing text becomes the label "missing".  Numbers with fractions are returned as floats.
+    """
+    if column.dtype == object:
+        return np.array(["missing" if v is None else v for v in stripped(column)], dtype=str)
+    if column.dtype.kind == "M":
+        return np.array(["missing" if v is None else v for v in as_texts(column)], dtype=str)
+    is_integer = bool(np.all(np.abs(column) < 2**63)) and bool(np.all(column == np.round(column)))
+    return column.astype(np.int64) if is_integer else column
+
+
+def _total_length(column: np.ndarray) -> int:
+    """Return the total number of characters of a column of text."""
+    return sum(len(cell) for cell in column if cell is not None)
+
+
+def _count(n: int, what: str) -> str:
+    """Return a number and a noun, such as "1 row" or "2 rows"."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _name_list(names: list[str], max_shown: int = 3) -> str:
+    """Return the first column names and the number of the others, such as "a, b and 3 more"."""
+    more = f" and {len(names) - max_shown} more" if len(names) > max_shown + 1 else ""
+    return ", ".join(names[:max_shown] if more else names) + more
