@@ -16,6 +16,7 @@ import mercer as library
 from mercer.tables import read_table
 
 MESSAGE = re.compile(r"^(?:mercer|Error): ", re.MULTILINE)  # the beginning of an error message
+TREATMENTS = re.compile(r"^column +type +treatment +missing$", re.MULTILINE)
 NAMES = [file.name + " from stdin" * file.stdin for file in FILES]
 
 
@@ -70,11 +71,9 @@ def check_refused(file, results):
         elif not is_one_message(done):
             yield f"{command} should fail with exactly one message: {done}"
         else:
-            yield from (
-                f"{command} should mention {part!r}: {done.err}"
-                for part in file.refused
-                if part not in done.err
-            )
+            message = done.err[MESSAGE.search(done.err).start() :]
+            missing = [part for part in file.refused if part not in message]
+            yield from (f"{command} should mention {part!r}: {message}" for part in missing)
 
 
 def check_values(file):
@@ -95,6 +94,8 @@ def check_opens(file, results, new, run):
     for command, done in results.items():
         if done.code != 0:
             yield f"{command} should succeed: {done}"
+        elif not TREATMENTS.search(done.err):
+            yield f"{command} should print the treatment of the columns: {done}"
     pca, fit, score = (results[name] for name in ("pca", "fit", "score"))
     if pca.code == 0 and len(rows(pca.out)) != file.rows:
         yield f"pca should give {file.rows} rows, not {len(rows(pca.out))}"
