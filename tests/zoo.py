@@ -59,6 +59,7 @@ from mercer.gram import DenseGram, DistributedGram, LowRankGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    AitchisonAitken,
     AllSubsequences,
     BagOfNgrams,
     BagOfWords,
@@ -73,6 +74,7 @@ from mercer.kernels import (
     Dice,
     Distance,
     EdgeHistogram,
+    Equal,
     Exp,
     Features,
     Fixed,
@@ -178,6 +180,9 @@ OBJECTS = {  # functions of (rng, n) that return n points, including degenerate 
     "partial rankings": lambda rng, n: np.where(
         rng.random((n, 5)) < 0.3, np.nan, rng.integers(1, 4, size=(n, 5))
     ),
+    "categories": lambda rng, n: np.array(["red", "green", "", None, 1, True, np.nan], object)[
+        rng.integers(7, size=(n, 3))
+    ],
     "texts": lambda rng, n: [" ".join(rng.choice(_WORDS, size=i)) for i in range(n)],
 }
 _WORDS = ["cat", "dog", "bird", "sat", "sang", "ran"]
@@ -404,6 +409,14 @@ LEAVES = [
         differentiable=False,
         sparse=False,
     ),
+    Entry("Equal", Equal(), domain="categories", **STRUCTURED),
+    Entry("AitchisonAitken", AitchisonAitken(0.3, 5), domain="categories", **STRUCTURED),
+    Entry(
+        "AitchisonAitken per column",
+        AitchisonAitken((0.1, 0.3, 0.5), (2, 5, 7)),
+        domain="categories",
+        **STRUCTURED,
+    ),
     Entry(
         "BagOfWords", BagOfWords(tfidf=False), domain="texts", differentiable=False, sparse=False
     ),
@@ -496,6 +509,12 @@ COMPOSITES = [
         domain="sets",
         differentiable=False,
         sparse=False,
+    ),
+    Entry(
+        "categories inside",
+        Normalized(AitchisonAitken(0.2, 4)) ** 0.5 + 2 * Equal() * Equal() + White(0.1),
+        domain="categories",
+        **STRUCTURED,
     ),
     Entry(
         "strings",

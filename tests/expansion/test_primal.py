@@ -82,7 +82,7 @@ FINITE = {  # entries of the zoo that have finitely many features
     *("Select one", "Select slice", "Stretch ARD", "Map", "Power", "Power 1", "Normalized"),
     *("Shift", "Shift of Linear"),
     *("Normalized Linear", "Spectrum", "Spectrum blended", "WeightedDegree", "Gapped"),
-    *("Gapped pairs", "Mismatch", "Mismatch pairs", "Intersection", "Ochiai", "Kendall"),
+    *("Gapped pairs", "Mismatch", "Mismatch pairs", "Intersection", "Ochiai", "Equal", "Kendall"),
     *("Kendall partial", "BagOfWords", "BagOfNgrams", "VertexHistogram(base=None)"),
     *("EdgeHistogram(ends=False)", "EdgeHistogram(ends=True)", "ShortestPath()"),
     *("WeisfeilerLehman(h=2, edges=False, exact=False)", "Graphlet(size=3, connected=False)"),

@@ -22,6 +22,7 @@ from mercer._core import take
 from mercer.kernels import (
     RBF,
     BagOfWords,
+    Equal,
     Jaccard,
     Linear,
     Mallows,
@@ -84,6 +85,7 @@ def _kinds():
         "graphs": Kind(WeisfeilerLehman(2), *graphs),
         "list of graphs": Kind(WeisfeilerLehman(1), *map(list, graphs)),
         "rankings": Kind(Mallows(), *objects("rankings")),
+        "categories": Kind(Equal(), *objects("categories")),
         "table": Kind(mixed, *tables),
         "table of polars": Kind(mixed, *map(pl.from_pandas, tables)),
         "indices": Kind(Precomputed(K), np.arange(TRAINED), np.arange(NEW)),

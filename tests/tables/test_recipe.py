@@ -484,9 +484,11 @@ def test_types_are_detected(kind):
     ],
 )
 def test_identifiers_are_set_aside(name, values, kind):
-    given = Table({"x": rng.normal(size=len(values)), name: values})
+    given = Table({name: values, "x": rng.normal(size=len(values))})
     recipe = Recipe().fit(given)
     assert recipe.types_[name] == kind
+    if values.dtype != object:
+        assert Recipe(columns=(name,)).fit(given).types_[name] == "number"  # the only column
     forced = Recipe(types={name: "category"}).fit(given)
     assert sum(f.startswith(f"{name}=") for f in forced.features) == min(100, len(values))
 

@@ -9,6 +9,7 @@ from ._arguments import (
     is_count,
     seeded_generator,
 )
+from ._constructors import closest_name, explain_arguments, first_known, short_repr
 from ._deprecated import (
     FORMER_MODULES,
     FORMER_NAMES,
@@ -127,9 +128,12 @@ __all__ = [
     "check_budget",
     "check_choice",
     "check_threads",
+    "closest_name",
     "compile_seconds",
     "concatenate",
     "entry_point",
+    "explain_arguments",
+    "first_known",
     "fmax",
     "fmin",
     "format_bytes",
@@ -157,6 +161,7 @@ __all__ = [
     "running_resources",
     "same_points",
     "seeded_generator",
+    "short_repr",
     "single_column",
     "slices",
     "snapshot",

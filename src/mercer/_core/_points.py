@@ -144,12 +144,18 @@ def same_points(X: Points, Z: Points) -> bool:
         return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
         a, b = np.asarray(X), np.asarray(Z)
+        if a.dtype == object and a.shape == b.shape:  # may contain NaN, for a missing category
+            X, Z = a.ravel().tolist(), b.ravel().tolist()
+            return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
         floats = a.dtype.kind == b.dtype.kind == "f"  # in rankings, NaN marks an unranked item
         return np.array_equal(a, b, equal_nan=floats)
     return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
 
 
 def _equal(x: Any, z: Any) -> bool:
+    """Return True if two points are equal; NaN equals NaN."""
+    if isinstance(x, float) and isinstance(z, float):
+        return x == z or (x != x and z != z)
     same = x == z
     return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
 
@@ -167,6 +173,7 @@ def as_vectors(X: Points, owner: str) -> Points:
             if np.isfinite(np.sum(X)):  # all entries are finite, and no conversion is needed
                 return X
     reject_structured(X, owner)
+    _reject_one_dimension(X, owner)
     return check_array(
         X,
         accept_sparse="csr",
@@ -174,6 +181,21 @@ def as_vectors(X: Points, owner: str) -> Points:
         ensure_min_samples=0,
         estimator=owner,
         input_name="X",
+    )
+
+
+def _reject_one_dimension(X: Points, owner: str) -> None:
+    """Raise a ValueError with advice if X is a sequence of numbers instead of a matrix."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)) and all(np.isscalar(x) for x in X):
+        shape = (len(X),)
+    if shape is None or len(shape) != 1 or shape[0] == 0:
+        return
+    raise ValueError(
+        f"{owner}: Expected 2D array, got 1D array instead, with {shape[0]} values. "
+        f"If it is one point with {shape[0]} columns, pass X.reshape(1, -1), for instance "
+        f"k([x], [z])[0, 0]; if these are {shape[0]} points with one column, pass "
+        f"X.reshape(-1, 1)"
     )
 
 

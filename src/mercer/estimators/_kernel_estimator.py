@@ -41,6 +41,7 @@ from .._core import (
     progress,
     reject_structured,
     snapshot,
+    warn_caller,
 )
 from ..blocks import Blocks, RowSample, with_targets
 from ..expansion import Expansion, Primal
@@ -401,8 +402,8 @@ class NamedKernelEstimator(KernelEstimator):
         h = s (n (d + 2) / 4)^(-1 / (d + 4)). Use "scale" for standardised columns, "median" as a
         robust first guess, and "scott" or "silverman" for densities; then search a logarithmic grid
         around that value. A point of weight 2 (sample weight times class weight) counts as two
-        points. A Kernel or a callable has its own parameters, so `fit` raises an error if gamma,
-        degree or coef0 differ from their defaults.
+        points. A Kernel or a callable has its own parameters. If gamma, degree or coef0 differ from
+        their defaults, they are ignored with a warning, which says what to write instead.
     degree : float
         The degree of the "poly" kernel. Degree 2 contains all products of two columns.
     coef0 : float
@@ -426,7 +427,7 @@ class NamedKernelEstimator(KernelEstimator):
         return {name: getattr(cls, name) for name in cls._named_kernel_params}
 
     def _check_unused_params(self) -> None:
-        """Raise an error if a parameter of named kernels is set but would be ignored."""
+        """Warn if a parameter of named kernels is set, but ignored by the kernel."""
         kernels = [parse_if_expression(getattr(self, name)) for name in self._kernels]
         if any(isinstance(kernel, str) for kernel in kernels):
             return
@@ -440,9 +441,9 @@ class NamedKernelEstimator(KernelEstimator):
             if value is default or is_used or (isinstance(value, str | Real) and value == default):
                 continue
             kernel = kernels[0]
-            raise ValueError(
+            warn_caller(
                 f"{type(self).__name__} has {name}={value!r} and the kernel {kernel!r:.200}, which "
-                f"would ignore it, because {name} applies only to kernels given by name, such as "
+                f"ignores it, because {name} applies only to kernels given by name, such as "
                 f"'rbf' or 'poly'. {_remedy(kernel, name, value)}, and leave {name} at its "
                 f"default, {default!r}"
             )

@@ -41,6 +41,7 @@ from .._core import (
     Points,
     budget_in_bytes,
     entry_point,
+    explain_arguments,
     progress,
     reject_masked,
     resource_scope,
@@ -49,6 +50,7 @@ from .._core import (
 from ..blocks import is_chunked
 from ..expansion import Expansion, Primal
 from ._blockwise import call_on_blocks, check_block_support
+from ._estimator_arguments import estimator_argument_advice, signature_order
 
 # Constraints of numbers, by the names that `parameter` accepts.
 _NUMBERS = {
@@ -228,6 +230,11 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         ]
         after = _with_inherited_attributes(cls, after, bases)
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
+        positional = [
+            p for p in inspect.signature(cls).parameters.values() if p.kind is not p.KEYWORD_ONLY
+        ]
+        order_in_signature = signature_order(names, len(positional))
+        explain_arguments(cls, estimator_argument_advice, order_in_signature)
         return entry_point(cls)
 
     return decorate

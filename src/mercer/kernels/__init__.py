@@ -33,6 +33,7 @@ from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
 from .algebra._wrappers import Bounded, Fixed, MeanOf, Normalized, Wrapper
+from .categories._category_kernels import AitchisonAitken, Equal
 from .features._explicit_features import finite_features
 from .features._feature_kernels import (
     Features,
@@ -97,6 +98,7 @@ __all__ = [
     "RBF",
     "RULES",
     "AdditiveChi2",
+    "AitchisonAitken",
     "AllSubsequences",
     "BagOfNgrams",
     "BagOfWords",
@@ -113,6 +115,7 @@ __all__ = [
     "Domain",
     "DotProduct",
     "EdgeHistogram",
+    "Equal",
     "Exp",
     "Explicit",
     "Features",

@@ -15,7 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cache, cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -567,6 +568,32 @@ class Kernel(ParameterTree):
 
         return Power(self, exponent)
 
+    def __sub__(self, other: Kernel | float) -> NoReturn:
+        raise _difference_error(self, other)
+
+    def __rsub__(self, other: float) -> NoReturn:
+        raise _difference_error(other, self)
+
+    def __neg__(self) -> NoReturn:
+        raise TypeError(
+            f"-{type(self).__name__}(...) is not supported, because a negative multiple of a "
+            f"kernel is not positive semidefinite. Factors must be positive"
+        )
+
+    def __truediv__(self, other: float) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__}(...) / {_operand(other)} is not supported. Multiply by the "
+            f"reciprocal, such as 0.5 * {type(self).__name__}(...); for k(x, x) = 1, write "
+            f"Normalized({type(self).__name__}(...))"
+        )
+
+    def __matmul__(self, other: object) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__}(...) @ {_operand(other)} is not supported. For the product of "
+            f"two kernels write k * l; for the kernel matrix evaluate the kernel first, "
+            f"k(X, Z) @ v"
+        )
+
     # ------------------------------------------------------------------ copies and pickling
 
     def __sklearn_clone__(self) -> Self:
@@ -598,6 +625,21 @@ class Kernel(ParameterTree):
         if W.shape != shape:
             raise ValueError(f"W has shape {W.shape}, but k(X, Z) has shape {shape}")
         return W
+
+
+def _operand(value: object) -> str:
+    """Return an operand of an expression as a short text, for error messages."""
+    return repr(value) if isinstance(value, Real) else f"{type(value).__name__}(...)"
+
+
+def _difference_error(left: object, right: object) -> TypeError:
+    """Return the error for a difference of two kernels, or of a kernel and a number."""
+    return TypeError(
+        f"the difference of {_operand(left)} and {_operand(right)} is not supported, because a "
+        f"difference of kernels is in general not positive semidefinite. For a conditionally "
+        f"positive definite function use Distance or ThinPlate; for any other difference, pass a "
+        f"function: Callable(lambda X, Z: k(X, Z) - l(X, Z), 'matrix')"
+    )
 
 
 @cache

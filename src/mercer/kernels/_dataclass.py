@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
+from .._core import explain_arguments
+from ._kernel_arguments import kernel_argument_advice
 from ._parameter_checks import Check
 
 T = TypeVar("T")
@@ -44,7 +46,8 @@ def node(cls: type[T]) -> type[T]:
     >>> Named(2.0), Named(2.0) == Named(2.0)
     (Named(length_scale=2.0, name='mine'), True)
     """
-    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    frozen = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    return explain_arguments(frozen, kernel_argument_advice)
 
 
 class Value:

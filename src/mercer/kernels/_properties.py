@@ -49,8 +49,8 @@ class Domain:
     ----------
     kind : str
         "vectors", "nonnegative" (vectors without negative entries), "sets", "bags", "strings",
-        "texts", "graphs", "rankings", "indices", "collections" (of points), or "" if the points may
-        be anything.
+        "texts", "graphs", "rankings", "categories", "indices", "collections" (of points), or "" if
+        the points may be anything.
     on_vectors : bool
         Whether the points must be rows of a matrix of numbers.
     accepts_matrix : bool

@@ -235,8 +235,12 @@ class TableSummary:
             return True
         low, high = self._min[j], self._max[j]
         is_range = low in (0.0, 1.0) and high - low == n - 1
+        is_first = name == next(iter(self.kinds))  # row numbers are in the first column
         return bool(
-            is_range and self._sums[j] == (low + high) * n / 2 and not _TIME_NAME.search(name)
+            is_first
+            and is_range
+            and self._sums[j] == (low + high) * n / 2
+            and not _TIME_NAME.search(name)
         )
 
     def _text_type(self, name: str, n_present: int) -> str:

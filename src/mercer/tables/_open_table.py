@@ -28,7 +28,7 @@ from ._table_source import (
     is_frame,
     table_from_frame,
 )
-from ._text_files import CsvSource, JsonLinesSource
+from ._text_files import CsvSource, JsonLinesSource, without_compression
 
 
 class SingleBlockSource(Source):
@@ -98,6 +98,10 @@ def open_table(
     delimiter: str | None = None,
     header: bool | None = None,
     arrays: Sequence[str] = (),
+    na: str | Sequence[str] = (),
+    decimal: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
 ) -> Source:
     r"""Open a file or a DataFrame as a source of rows.
 
@@ -118,6 +122,19 @@ def open_table(
     arrays : sequence of str, default=()
         The arrays of a .npz file to read; all by default.  "X=X_test" reads the array X_test
         under the name X.
+    na : str or sequence of str, default=()
+        Cells of a CSV file that mean a missing value, in addition to the usual ones such as "NA"
+        and "#N/A".  A string is split at commas.
+    decimal : {".", ","}, default=None
+        The decimal separator in columns of a CSV file that do not determine it, such as a column
+        with the cells "1,234" and "2,345".  None uses the decimal separator of the other columns.
+        If they do not determine it either, the comma is a decimal comma if cells are separated by
+        semicolons, and a thousands separator otherwise.
+    encoding : str, default=None
+        The encoding of a CSV file.  None detects UTF-8 and UTF-16, and uses Windows-1252 otherwise.
+    comment : str, default=None
+        Lines of a CSV file that start with this text are skipped.  None skips lines that start
+        with "#", but only before the header.
 
     Returns
     -------
@@ -150,10 +167,18 @@ def open_table(
     if not file.exists():
         raise TableError(_missing_file_message(file, name))
     kind = format or ("csv" if str(path) == "-" else _format_of(file))
-    if delimiter is None and file.name.removesuffix(".gz").endswith(".tsv"):
+    if delimiter is None and without_compression(file.name).endswith(".tsv"):
         delimiter = "\t"
     readers: dict[str, Callable[..., Source]] = {
-        "csv": partial(CsvSource, delimiter=delimiter, header=header),
+        "csv": partial(
+            CsvSource,
+            delimiter=delimiter,
+            header=header,
+            na=na,
+            decimal=decimal,
+            encoding=encoding,
+            comment=comment,
+        ),
         "jsonl": JsonLinesSource,
         "parquet": partial(ArrowSource, parquet=True),
         "arrow": partial(ArrowSource, parquet=False),
@@ -188,7 +213,7 @@ def _format_of(path: Path) -> str:
     """Return the format of a file by its extension; raise a TableError if it is unknown."""
     if path.is_dir():
         return "graphs"
-    name = path.name.lower().removesuffix(".gz")
+    name = without_compression(path.name)
     for kind, extensions in FORMATS.items():
         if name.endswith(extensions):
             return kind

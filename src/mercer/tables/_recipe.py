@@ -337,6 +337,10 @@ class Recipe(TransformerMixin, BaseEstimator):
                 types[name] = "category"
             elif name in (self.types or {}):
                 types[name] = self._requested_type(table, summary, name)
+        if not any(kind in USED_TYPES for kind in types.values()):
+            # A table of the numbers 1, 2, 3, ... has no other column: use them.
+            undecided = [name for name in summary.numbers if name not in (self.types or {})]
+            types |= {name: "number" for name in undecided if types[name] == "identifier"}
         return types
 
     def _requested_type(self, table: Table, summary: TableSummary, name: str) -> str:

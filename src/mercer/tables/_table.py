@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import os
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,15 +19,22 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from .._core import concatenate, length, take
-
-# Kinds of columns.
-NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
-DATES, UNREADABLE = "dates", "unreadable"
-# Cells that mean a missing value, in lower case.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})
-_MISSING_NUMBERS = frozenset({"-", "--", "."})  # these are missing values only in numeric columns
-MAX_EXACT = 2**53  # float64 represents all integers from -2^53 to 2^53 exactly
-_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+from ._cell_notation import (
+    DATES,
+    EMPTY,
+    GRAPHS,
+    MAX_EXACT,
+    NUMBER,
+    TEXT,
+    UNREADABLE,
+    MissingMarks,
+    Notation,
+    column_from_texts,
+    detect_notation,
+    is_rounded,
+)
+from ._cell_notation import MISSING as MISSING
+from ._cell_notation import is_number as is_number
 
 
 class TableError(ValueError):
@@ -224,23 +230,18 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 
 def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
-    """Convert cells to a column: numbers if every cell is a number or missing, otherwise text.
+    """Convert the cells of a text file to a column, in the notation that all cells have.
 
-    Integers that float64 cannot represent exactly stay text, so that identifiers stay distinct.
-    If `kind` is NUMBER and a cell is not a number, the index of that cell is returned.
+    Numbers with decimal commas, thousands separators, percent or currency signs become float64,
+    "true" and "false" become 1 and 0, and dates become datetime64[us].  Other columns, and integers
+    that float64 cannot represent exactly, stay text.  If `kind` is NUMBER and a cell is not a
+    number, the index of that cell is returned.
     """
-    cleaned = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
-    if kind != TEXT:
-        try:
-            cells = [None if c is None or c.strip() in _MISSING_NUMBERS else c for c in cleaned]
-            floats = _floats(["nan" if cell is None else cell for cell in cells])
-            large = np.flatnonzero(np.abs(floats) >= MAX_EXACT)
-            if kind == NUMBER or not any(is_rounded(cells[i]) for i in large.tolist()):
-                return floats
-        except ValueError:
-            if kind == NUMBER:
-                return next(i for i, cell in enumerate(cells) if not is_number(cell))
-    return column_from_texts(cleaned)
+    missing = MissingMarks()
+    notation = Notation(TEXT) if kind == TEXT else detect_notation(cells, missing)
+    if kind == NUMBER and notation.kind != NUMBER:
+        notation = Notation(NUMBER)
+    return notation.convert(cells, missing)
 
 
 def array_column(array: np.ndarray, kind: str | None = None) -> np.ndarray:
@@ -265,31 +266,6 @@ def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
 
-def is_rounded(cell: Any) -> bool:
-    """Return True if a cell is an integer that float64 cannot represent exactly."""
-    if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
-        return False
-    try:
-        return int(float(cell)) != int(cell)
-    except (OverflowError, ValueError):  # the number exceeds 1e308 or has too many digits for int()
-        return True
-
-
-def is_number(cell: str | None) -> bool:
-    """Return True if a cell is missing or can be parsed as a number."""
-    try:
-        return cell is None or _floats([cell]) is not None
-    except ValueError:
-        return False
-
-
-def _floats(cells: Sequence[Any]) -> np.ndarray:
-    """Parse all cells as numbers; raise a ValueError if one is not a number."""
-    if "_" in "".join(cells):  # Python accepts 1_000 as a number, but other programs do not
-        raise ValueError("an underscore")
-    return np.array(cells, dtype=np.float64)
-
-
 def as_texts(column: np.ndarray) -> np.ndarray:
     """Convert a column to text: 3.0 becomes "3", and missing values become None.
 
@@ -307,13 +283,6 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     return column_from_texts(
         None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
     )
-
-
-def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
-    """Return strings as an array of objects, in which None is a missing value."""
-    column = np.empty(len(cells := list(cells)), dtype=object)
-    column[:] = cells
-    return column
 
 
 def refuse_repeated_names(source: str, names: Sequence[str]) -> None:

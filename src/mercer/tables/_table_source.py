@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._table import (
+    DATES,
     EMPTY,
     MAX_EXACT,
     NUMBER,
@@ -116,7 +117,7 @@ class Source(ABC):
         ----------
         texts : iterable of str, default=()
             Columns to read as text, exactly as written in the file, even if all values are
-            numbers.
+            numbers or dates.
 
         Yields
         ------
@@ -124,7 +125,7 @@ class Source(ABC):
             The next rows.
         """
         kinds = self.shape.kinds
-        changed = {name for name in texts if kinds.get(name) == NUMBER}
+        changed = {name for name in texts if kinds.get(name) in (NUMBER, DATES)}
         if changed:
             yield from self._read(self.rows_per_block, kinds | dict.fromkeys(changed, TEXT))
         elif self._cached_block is not None:

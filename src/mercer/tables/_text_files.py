@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
 import json
+import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._table import (
+from ._cell_notation import (
+    DATES,
     MAX_EXACT,
-    MISSING,
     NUMBER,
     TEXT,
-    Table,
-    TableError,
+    MissingMarks,
+    Notation,
+    NotationDetector,
     column_from_texts,
-    column_of,
+    detect_notation,
     is_number,
     is_rounded,
+    parse_floats,
 )
-from ._table_source import Source
+from ._table import Table, TableError
+from ._table_source import Shape, Source
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_DECLARED_DELIMITER = re.compile(r'"?sep=(?P<delimiter>[^"])"?', re.IGNORECASE)  # by Excel
+_BLANK = ' \t\r\n,;|"'  # characters of a line without cells
+_MAX_HEAD_LINES = 1000  # lines in which the header is searched
+_MAX_HEAD_ROWS = 20  # rows that are compared with the header
+_MAX_TITLE_LINES = 12  # lines in which a title above the table is searched
+_MAX_LISTED = 20  # lines that an error message lists
+_FIRST_SCAN_ROWS, _SCAN_ROWS = 2**10, 2**15  # rows of a block in the first pass
+_CHUNK_BYTES = 2**20  # bytes that are read at once
+_LINES_PER_READ = 2**10
 # Names for delimiters that are hard to type on a command line.
 _DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 
@@ -41,107 +55,315 @@ _DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 class CsvSource(Source):
     """A delimited text file, such as CSV, TSV or the text export of a spreadsheet.
 
+    The kind of a column is determined from all its cells, so that the file is read once before
+    its rows are available.  Blocks of rows are parsed by pyarrow, if it is installed.  If pyarrow
+    cannot parse a block, the csv module does, which is slower but can tell the line of a mistake.
+
     Parameters
     ----------
     path : Path
-        The file, which may be gzipped.
+        The file, which may be compressed.
     name : str, default=""
         The name of the file in messages; if empty, `path` is used.
     delimiter : str, default=None
         The character that separates cells.  " " or "space" stands for any number of spaces, and
-        "tab" for a tab.  None detects the delimiter from the first two lines.
+        "tab" for a tab.  None detects the delimiter from the first lines.
     header : bool, default=None
-        Whether the first line contains the column names.  None assumes a header if a cell of the
-        first line is not a number.
+        Whether the first line contains the column names.  None detects it.
+    na : str or sequence of str, default=()
+        Cells that mean a missing value, in addition to the usual ones such as "NA" and "".  A
+        string is split at commas.
+    decimal : {".", ","}, default=None
+        The decimal separator of columns whose cells do not determine it, such as "1,234".
+    encoding : str, default=None
+        The encoding.  None detects UTF-8 and UTF-16, and uses Windows-1252 otherwise.
+    comment : str, default=None
+        Lines that start with this text are skipped.  None skips lines that start with "#", but
+        only before the header.
     """
 
     def __init__(
-        self, path: Path, name: str = "", delimiter: str | None = None, header: bool | None = None
+        self,
+        path: Path,
+        name: str = "",
+        delimiter: str | None = None,
+        header: bool | None = None,
+        na: str | Sequence[str] = (),
+        decimal: str | None = None,
+        encoding: str | None = None,
+        comment: str | None = None,
     ) -> None:
         super().__init__(path, name)
+        if decimal not in (None, ".", ","):
+            raise TableError(f"decimal={decimal!r} must be '.' or ','")
+        self.encoding = parse_encoding(encoding)
+        self._missing = MissingMarks(na.split(",") if isinstance(na, str) else na)
+        self._decimal, self._comment = decimal, comment
         self.unnamed: list[str] = []
+        self._left_out = set[int]()  # indices of columns without a name or values
+        self._notations: list[Notation] = []
+        self._index_columns: tuple[str, ...] = ()
+        try:
+            self._open(delimiter, header)
+        except WrongEncoding as error:
+            use_windows_1252(self, error)
+            self._open(delimiter, header)
+
+    # ------------------------------------------------------------------ the first lines
+
+    def _open(self, delimiter: str | None, header: bool | None) -> None:
+        """Determine the delimiter and the column names from the first lines."""
+        notes = list[str]()
         with open_lines(self) as lines:
-            first, second = (_next_record(filter(str.strip, lines)) for _ in range(2))
-        if not first:
-            raise self._no_data_error("is empty")
-        self.delimiter = (
-            _guess_delimiter(first, second) if delimiter is None else _parse_delimiter(delimiter)
-        )
-        if delimiter is None and self.delimiter != ",":
-            self.notes.append(
-                f"cells are separated by {_DELIMITERS[self.delimiter]} (detected) - if this is "
-                f"wrong, specify the character with --delimiter"
+            head = list(islice(lines, _MAX_HEAD_LINES))
+        if any("\0" in line for line in head[:2]):
+            raise TableError(
+                f"{self.name}, line 1: the line contains the byte 0 - usually the file is not a "
+                f"text file, or is UTF-16 without a byte-order mark - specify the encoding, for "
+                f"example with --encoding utf-16-le"
             )
+        if not any(map(str.strip, head)):
+            raise self._no_data_error("is empty")
+        self._skipped, self._header_mark = 0, ""
+        declared = _DECLARED_DELIMITER.fullmatch(head[0].strip())
+        if declared:
+            delimiter = delimiter or declared["delimiter"]
+            self._skipped = 1
+        self.delimiter = "," if delimiter is None else _parse_delimiter(delimiter)
+        self._skip_comments(head, delimiter is None, header is not False)
+        self._skip_title(head, delimiter is None, notes)
+        if delimiter is None:
+            first = head[self._skipped].removeprefix(self._header_mark)
+            self.delimiter = self._guess([first, *head[self._skipped + 1 :]])
+            if self.delimiter != ",":
+                notes.append(
+                    f"cells are separated by {_DELIMITERS[self.delimiter]} (detected) - if this "
+                    f"is wrong, specify the character with --delimiter"
+                )
         with open_lines(self) as lines:
-            rows = (row for _, _, row in self._parse(lines) if not self._is_blank(row))
-            cells = next(rows, [first.strip()])
-            values = next(rows, []) if header is None else []
-        numbered = header is None and self._is_numbered_header(cells, values)
-        has_names = numbered or not all(is_number(cell) for cell in cells)
-        self.header = has_names if header is None else header
+            self._set_header(lines, header, notes)
+        self.notes += notes
+
+    def _guess(self, lines: list[str]) -> str:
+        """Guess the delimiter from the first lines."""
+        remaining = filter(str.strip, lines)
+        first, second = _next_record(remaining), _next_record(remaining)
+        return _guess_delimiter(first, second)
+
+    def _split(self, line: str) -> list[str]:
+        """Return the cells of one line; [] if it is blank."""
+        try:
+            cells = next(iter(self._csv_reader([line])), [])
+        except csv.Error:
+            cells = [line]
+        return cells if any(map(str.strip, cells)) else []
+
+    def _skip_comments(self, head: list[str], guess: bool, may_have_names: bool) -> None:
+        """Skip the comments before the header, unless the last of them contains the names."""
+        mark = "#" if self._comment is None else self._comment
+        last_comment = None
+        while mark and self._skipped < len(head):
+            line = head[self._skipped]
+            if line.startswith(mark):
+                last_comment = self._skipped
+            elif line.strip():
+                break
+            self._skipped += 1
+        if last_comment is None:
+            return
+        if self._skipped == len(head):
+            self._skipped = last_comment  # there is nothing but comments
+            return
+        if guess:
+            self.delimiter = self._guess(head[self._skipped :])
+        row = self._split(head[self._skipped])
+        text = head[last_comment].removeprefix(mark)
+        names = self._split(text if self.delimiter == " " else head[last_comment])
+        has_numbers = any(is_number(cell) for cell in row)
+        # "#,name,size" and "# x y", as written by numpy.savetxt, are names above numbers.
+        is_header = (
+            may_have_names
+            and self._comment is None
+            and 1 < len(names) == len(row)
+            and has_numbers
+            and not any(is_number(cell) for cell in names)
+            and (all(is_number(cell) for cell in row) or not text.startswith((" ", "\t")))
+        )
+        if is_header:
+            self._skipped = last_comment
+            self._header_mark = "" if names[0].strip() == mark else mark
+
+    def _skip_title(self, head: list[str], guess: bool, notes: list[str]) -> None:
+        """Skip a title above the table, if it is followed by a blank line or is a single cell."""
+        if self._header_mark:
+            return
+        lines = head[self._skipped : self._skipped + _MAX_TITLE_LINES]
+        if guess:
+            candidates = [i for i, line in enumerate(lines) if not line.strip(_BLANK)]
+            after = next((i for i in candidates if any(map(str.strip, lines[:i]))), 0)
+            tail = head[self._skipped + (after or 1) :]
+            if not any(map(str.strip, tail)):
+                return
+            self.delimiter = self._guess(tail)
+        rows = [self._split(line) for line in lines]
+        start = next((i for i, row in enumerate(rows) if row), 0)
+        end = next((i for i in range(start, len(rows)) if not rows[i]), start + 1)
+        body = [
+            row
+            for row in map(self._split, head[self._skipped + end : self._skipped + end + 50])
+            if row
+        ][:2]
+        if len(body) < 2 or len(body[0]) != len(body[1]) or len(body[0]) < 2:
+            return
+        title = [[cell for cell in row if cell.strip()] for row in rows[start:end]]
+        width = len(body[0])
+        is_followed_by_blank = end < len(rows) and not rows[end]
+        if any(line.count('"') % 2 for line in lines[start:end]):
+            return
+        if is_followed_by_blank:
+            is_title = all(len(row) <= 2 < width or len(row) == 1 for row in title)
+        else:
+            has_names = not all(map(is_number, body[0]))
+            is_title = has_names and all(len(row) == 1 for row in rows[start:end])
+        if is_title:
+            shown = " ".join(title[0])
+            while end < len(rows) and not rows[end]:
+                end += 1
+            self._skipped += end
+            notes.append(f"the title {shown!r} above the table is skipped")
+
+    def _set_header(self, lines: Iterator[str], header: bool | None, notes: list[str]) -> None:
+        """Set the names of the columns, and the position of the first row."""
+        consumed = list[str]()
+
+        def recorded() -> Iterator[str]:
+            for line in lines:
+                consumed.append(line)
+                yield line
+
+        recorded_lines = recorded()
+        list(islice(recorded_lines, self._skipped))
+        self._body = sum(len(line.encode()) for line in consumed), len(consumed)
+        if self._header_mark:
+            line = next(recorded_lines)
+            recorded_lines = chain([line.removeprefix(self._header_mark).lstrip()], recorded_lines)
+        records = (r for r in self._parse(recorded_lines, self._skipped) if not self._is_left(r[2]))
+        _, last, cells = next(records, (0, 0, [""]))
+        after_header = sum(len(line.encode()) for line in consumed), last
+        rows = [row for _, _, row in islice(records, _MAX_HEAD_ROWS)]
+        if header is None:
+            header, why = self._has_header(cells, rows)
+        else:
+            why = ""
+        self.header = header or bool(self._header_mark)
         if not self.header:
-            self.names = [f"column{i}" for i in range(1, len(cells) + 1)]
-            if header is None:
-                self.notes.append(
-                    f"no header: the first line contains only numbers, so the columns are named "
-                    f"column1 to column{len(cells)}"
+            width = len(cells)
+            while width > 1 and not any(row[width - 1 :] != [""] for row in [cells, *rows]):
+                width -= 1  # a delimiter at the end of every line
+            self.names = [f"column{i}" for i in range(1, width + 1)]
+            if why:
+                notes.append(
+                    f"no header: {why}, so the columns are named column1 to column{width} - if "
+                    f"the first line contains names, use --header"
                 )
             return
-        self._set_names(cells, header is None)
+        self._body = after_header
+        # R writes row names without a name in the header, and some programs write a delimiter at
+        # the end of every line except the header, or only in the header.
+        widths = {len(row) for row in rows}
+        if widths == {len(cells) + 1} and any(row[-1].strip() for row in rows):
+            cells = ["", *cells]
+        while rows and len(cells) > max(widths) and len(cells) > 1 and not cells[-1].strip():
+            cells = cells[:-1]
+        self._set_names(cells, why, notes)
 
-    def _is_numbered_header(self, cells: list[str], values: list[str]) -> bool:
+    def _is_left(self, row: list[str]) -> bool:
+        """Return True if a record before the first row is skipped: blank lines and comments."""
+        return self._is_blank(row) or (
+            self._comment is not None and bool(self._comment) and row[0].startswith(self._comment)
+        )
+
+    def _has_header(self, cells: list[str], rows: list[list[str]]) -> tuple[bool, str]:
+        """Return whether the first line contains names, and the reason for a note."""
+        names = [cell.strip() for cell in cells]
+        values = [cell.strip() for cell in rows[0]] if rows else []
+        kinds = [_cell_kind(name, self._missing) for name in names]
+        numbers = [name for name, kind in zip(names, kinds, strict=True) if kind == NUMBER]
+        unless = "if the first line is data, use --no-header"
+        if len(numbers) == len(names):
+            if self._is_numbered_header(names, values):
+                return True, f"the first line is used as the header - {unless}"
+            return False, "the first line contains only numbers"
+        index = names[1:] if not names[0] else names
+        if not numbers or index == [str(i) for i in range(len(index))]:
+            return True, ""
+        why = (
+            f"the first line is used as the header, although {len(numbers)} of its {len(cells)} "
+            f"cells are numbers - {unless}"
+        )
+        if not rows or any(len(row) != len(names) for row in rows):
+            return True, why
+        columns = list(zip(*rows, strict=True))
+        # The first line is data if one of its texts occurs again in the same column.
+        texts = [j for j, kind in enumerate(kinds) if kind == TEXT]
+        if any(cells[j] in columns[j] for j in texts):
+            return False, "the texts of the first line occur again in the other lines"
+        if _are_numbered_names(numbers):
+            return True, why
+        # The first line is also data if it has numbers exactly where the other lines have numbers.
+        for kind, column in zip(kinds, columns, strict=True):
+            others = {_cell_kind(cell, self._missing) for cell in column} - {""}
+            if kind and others and kind not in others:
+                return True, why
+        return False, "the first line has numbers in the same columns as the other lines"
+
+    def _is_numbered_header(self, names: list[str], values: list[str]) -> bool:
         """Return True if a first line of numbers contains column names.
 
         pandas writes the names 0, 1, 2, ... for unnamed columns, and the columns of pivot tables
-        are often years.  A TableError is raised if the line could equally well be data.
+        are often years.
         """
-        names = [cell.strip() for cell in cells]
         if not all(name.isascii() and name.isdigit() for name in names):
             return False
         n, start = len(names), int(names[0])
-        values = [cell.strip() for cell in values]
         if names != [str(i) for i in range(start, start + n)] or len(values) != n:
             return False
-        text = any(not is_number(v) for v in values if v.lower() not in MISSING)
-        follows = values == [str(i) for i in range(start + n, start + 2 * n)]
-        if start == 0 and text:
+        present = [value for value in values if value.lower() not in self._missing.texts]
+        if start == 0 and any(not is_number(value) for value in present):
             return True  # a number above text must be a column name
-        if start == 0 and n > 2 and sorted(values) != sorted(names) and not follows:
-            return True
-        if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
-            raise TableError(
-                f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be "
-                f"column names, as written by pandas, or the first row - choose with --header or "
-                f"--no-header"
-            )
-        return False
+        if values == [str(i) for i in range(start + n, start + 2 * n)]:
+            return False  # the second line continues the first
+        if start == 0 and n == 1:
+            return any(not value.lstrip("+-").isdigit() for value in present)
+        if start == 0:
+            return sorted(values) != sorted(names)
+        return 1900 <= start <= 2100 and n > 2
 
-    def _set_names(self, cells: list[str], guessed: bool) -> None:
+    def _set_names(self, cells: list[str], why: str, notes: list[str]) -> None:
         """Set the column names from a header, and add notes about unusual names."""
-        self.names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells, start=1)]
-        numbers = sum(bool(cell.strip()) and is_number(cell) for cell in cells)
-        unless = "if the first line is data, use --no-header"
-        for position, name in enumerate(self.names, start=1):
-            if self.names.index(name) != position - 1:
-                raise TableError(
-                    f"{self.name}, line 1: column {position} has the same name, {name!r}, as an "
-                    f"earlier column - usually because the header was edited by hand - give "
-                    f"each column a different name{f', or {unless}' if numbers else ''}"
-                )
-        unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
-        self.unnamed = unnamed
-        if unnamed:
-            unnamed_list = ",".join(unnamed)
-            self.notes.append(
-                f"columns without a name in the header are named {unnamed_list} - integers in an "
-                f"unnamed first column are assumed to be row numbers and are not used unless "
-                f"--columns includes it; exclude other columns with --ignore {unnamed_list}"
+        taken = {cell.strip() for cell in cells}
+        self.names = []
+        renamed = list[str]()
+        for i, cell in enumerate(cells, start=1):
+            name = cell.strip() or f"column{i}"
+            if name in self.names:
+                number = next(k for k in count(2) if f"{name}_{k}" not in {*taken, *self.names})
+                renamed.append(f"{name}_{number}")
+                name = renamed[-1]
+            self.names.append(name)
+        if renamed:
+            shown = ", ".join(map(repr, renamed[:6])) + (", ..." if len(renamed) > 6 else "")
+            notes.append(
+                f"{len(renamed)} column{'s have' if len(renamed) > 1 else ' has'} the same name "
+                f"as an earlier column and {'are' if len(renamed) > 1 else 'is'} renamed to {shown}"
             )
-        if numbers and guessed:
-            self.notes.append(
-                f"the first line is used as the header, although {numbers} of its {len(cells)} "
-                f"cells are numbers - {unless}"
-            )
+        self.unnamed = [
+            name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()
+        ]
+        if why:
+            notes.append(why)
+
+    # ------------------------------------------------------------------ records
 
     def _csv_reader(self, lines: Iterable[str], strict: bool = False) -> Any:
         """Return a CSV reader of the lines."""
@@ -209,136 +431,697 @@ class CsvSource(Source):
         """The number of columns."""
         return len(self.names)
 
-    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        try_numbers = kinds is None or TEXT not in kinds.values()
-        start, read = 0, 0
-        with open_lines(self, track=True) as lines:
-            if self.header:
-                parsed = self._parse(lines)
-                read = next((last for _, last, row in parsed if not self._is_blank(row)), 0)
-            while block := list(islice(lines, rows)):
-                matrix = self._parse_numbers(block) if try_numbers else None
-                if matrix is not None:
-                    columns: dict[str, Any] = dict(zip(self.names, matrix.T.copy(), strict=True))
-                    line_numbers = np.arange(read + 1, read + 1 + len(block))
-                    read += len(block)
-                else:
-                    cells, line_numbers, read = self._parse_records(block, lines, read)
-                    columns = self._convert_columns(cells, line_numbers, kinds)
-                table = Table(columns, self.name, line_numbers, start, self._row_numbers(columns))
-                start += len(table)
-                if len(table):
-                    yield table
+    # ------------------------------------------------------------------ all rows
 
-    def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the name of the first column if it contains row numbers, otherwise an empty tuple.
+    @cached_property
+    def shape(self) -> Shape:
+        """The number of rows and the kinds of the columns.
 
-        A first column contains row numbers if it has no name and all its values are integers.
-        Integers may be repeated, as in a sample drawn with replacement.
+        The file is read once to determine them.  If it fits into one block, the block is cached.
         """
-        if not self.unnamed or self.unnamed[0] != self.names[0]:
-            return ()
-        column = columns[self.names[0]]
-        is_integer = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-        return (self.names[0],) if is_integer else ()
-
-    def _parse_numbers(self, block: list[str]) -> np.ndarray | None:
-        """Parse a block of numbers with `numpy.loadtxt`, which is fast; return None if it fails.
-
-        It also returns None if a number is 2^53 or larger; `column_of` then checks whether float64
-        represents it exactly.
-        """
-        if not any(map(str.strip, block)):
-            return None  # NumPy would warn about a block of blank lines
         try:
-            delimiter = None if self.delimiter == " " else self.delimiter
-            matrix = np.loadtxt(block, delimiter=delimiter, comments=None, ndmin=2)
+            rows = self._scan()
+        except WrongEncoding as error:
+            use_windows_1252(self, error)
+            rows = self._scan()
+        if rows <= self.rows_per_block:
+            self._cached_block = Table.joined(list(self._read(self.rows_per_block, None)))
+        kinds = [notation.kind for notation in self._notations]
+        return Shape(
+            rows,
+            {
+                name: kind
+                for j, (name, kind) in enumerate(zip(self.names, kinds, strict=True))
+                if j not in self._left_out
+            },
+        )
+
+    def _scan(self, decimal: str | None = None) -> int:
+        """Determine the notation of each column, and return the number of rows.
+
+        `decimal` is the decimal separator that other columns of the file have.
+        """
+        detectors = [NotationDetector(self._missing) for _ in self.names]
+        problems = list[tuple[int, int]]()
+        n_rows, is_index = 0, _may_be_index(self.names[0], self.unnamed)
+        assumed = self._decimal or decimal
+        # A few rows are sufficient to decide which columns are probably plain numbers.
+        for block in self._blocks(_SCAN_ROWS, _FIRST_SCAN_ROWS):
+            block.problems = problems
+            modes = {}
+            for j, detector in enumerate(detectors):
+                plain = detector.plain_decimal(assumed) if n_rows else None
+                if not detector.is_text or (j == 0 and is_index):
+                    modes[j] = plain or TEXT
+            cells = block.read(modes)
+            n_rows += block.n_rows
+            for j, found in cells.items():
+                if isinstance(found, np.ndarray):
+                    added = detectors[j].add_numbers(found, modes[j])
+                    uniques = found if j == 0 else ()
+                    if not added:
+                        uniques = block.read({j: TEXT})[j].uniques
+                        detectors[j].update(uniques)
+                else:
+                    uniques = found.uniques
+                    detectors[j].update(uniques)
+                if j == 0 and is_index:
+                    is_index = _are_integers(uniques)
+            if assumed is None:
+                assumed = self._file_decimal(detectors)
+        if problems:
+            raise self._width_error(problems)
+        if not n_rows:
+            raise self._no_data_error("has no rows")
+        final = self._decimal or self._file_decimal(detectors)
+        if final == "," and decimal is None and self._decimal is None:
+            read = {d.read_decimal for d in detectors if d.read_decimal and not d.is_text}
+            if "." in read:  # the commas were found after columns had been read with points
+                return self._scan(",")
+        self._decide(detectors, final, is_index)
+        return n_rows
+
+    @staticmethod
+    def _file_decimal(detectors: list[NotationDetector]) -> str | None:
+        """Return the decimal separator that the cells of all columns prove, if it is unique."""
+        found = {detector.decimal for detector in detectors} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    def _decide(
+        self, detectors: list[NotationDetector], decimal: str | None, is_index: bool
+    ) -> None:
+        """Select the notation of each column, and add notes."""
+        orders = {detector.day_first for detector in detectors} - {None}
+        day_first = orders.pop() if len(orders) == 1 else None
+        semicolon = self.delimiter == ";"
+        self._notations = [
+            detector.notation(decimal, comma_default=semicolon, day_first=day_first)
+            for detector in detectors
+        ]
+        self._left_out = {
+            j
+            for j, (name, detector) in enumerate(zip(self.names, detectors, strict=True))
+            if detector.is_undecided and name in self.unnamed
+        }
+        if len(self._left_out) == len(self.names):
+            self._left_out = set()
+        self._index_columns = (self.names[0],) if is_index else ()
+        unnamed = [
+            name
+            for j, name in enumerate(self.names)
+            if name in self.unnamed
+            if j not in self._left_out
+        ]
+        if is_index:
+            self.notes.append(
+                f"the first column contains row numbers and is not used, unless --columns "
+                f"includes {self.names[0]!r}"
+            )
+            unnamed = [name for name in unnamed if name != self.names[0]]
+        if unnamed:
+            listed = ",".join(unnamed)
+            self.notes.append(
+                f"columns without a name in the header are named {listed} - exclude them with "
+                f"--ignore {listed}"
+            )
+        by_note: dict[str, list[int]] = {}
+        for j, notation in enumerate(self._notations):
+            if notation.note:
+                by_note.setdefault(notation.note, []).append(j)
+        for note, columns in by_note.items():
+            what, dash, advice = note.partition(" - ")
+            shown = ", ".join(repr(self.names[j]) for j in columns[:5])
+            more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+            example = self._notations[columns[0]].example
+            self.notes.append(
+                f"column{'s' if len(columns) > 1 else ''} {shown}{more}: {what}, such as "
+                f"{example}{dash}{advice}"
+            )
+
+    def _width_error(self, problems: list[tuple[int, int]]) -> TableError:
+        """Return the error for rows with a wrong number of cells: (line, number of cells)."""
+        n = len(self.names)
+        usually = (
+            f"usually {_DELIMITERS.get(self.delimiter, 'a delimiter')} inside a cell without "
+            f"quotes, or a truncated line"
+        )
+        if len(problems) == 1:
+            line, width = problems[0]
+            return TableError(
+                f"{self.name}, line {line}: the line has {width} cells, but there are "
+                f"{n} columns - {usually} - correct the line, or specify the delimiter with "
+                f"--delimiter"
+            )
+        shown = ", ".join(f"line {line} ({width})" for line, width in problems[:_MAX_LISTED])
+        more = f" and {len(problems) - _MAX_LISTED} more" if len(problems) > _MAX_LISTED else ""
+        return TableError(
+            f"{self.name}, line {problems[0][0]}: the line has {problems[0][1]} cells, but there "
+            f"are {n} columns; {len(problems)} lines have a wrong number of cells: {shown}{more} - "
+            f"{usually} - correct these lines, or specify the delimiter with --delimiter"
+        )
+
+    def _blocks(self, rows: int, first: int | None = None) -> Iterator[RowBlock]:
+        """Yield the lines of the file in blocks of `rows` lines (`first` in the first block)."""
+        offset, read = self._body
+        with TextStream(self, track=True) as stream:
+            stream.skip(offset, read)
+            while data := stream.read_lines(first or rows):
+                first = None
+                block = RowBlock(self, data, stream)
+                yield block
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        if not self._notations:
+            _ = self.shape
+        notations = [
+            Notation(TEXT) if kinds and kinds.get(name) == TEXT else notation
+            for name, notation in zip(self.names, self._notations, strict=True)
+        ]
+        used = [j for j in range(len(self.names)) if j not in self._left_out]
+        modes = {j: notations[j].decimal or TEXT for j in used}
+        booleans = tuple(self.names[j] for j in used if notations[j].is_boolean)
+        return _regroup(self._tables(rows, notations, modes, booleans), rows)
+
+    def _tables(
+        self, rows: int, notations: list[Notation], modes: dict[int, str], booleans: tuple[str, ...]
+    ) -> Iterator[Table]:
+        """Yield the rows in blocks of `rows` lines."""
+        start = 0
+        for block in self._blocks(rows):
+            cells = block.read(modes)
+            if not block.n_rows:
+                continue
+            columns = {
+                self.names[j]: self._convert(j, found, notations[j], block)
+                for j, found in cells.items()
+            }
+            yield Table(
+                columns, self.name, block.line_numbers, start, self._index_columns, booleans
+            )
+            start += block.n_rows
+
+    def _convert(
+        self, j: int, found: np.ndarray | Cells, notation: Notation, block: RowBlock
+    ) -> np.ndarray:
+        """Convert the cells of a column; raise a TableError if one does not match."""
+        if isinstance(found, np.ndarray):
+            return self._missing.clear(found)
+        values = notation.convert(found.uniques, self._missing)
+        if isinstance(values, int):
+            row = int(np.argmax(found.codes == values))
+            what = "a date" if notation.kind == DATES else "a number"
+            raise TableError(
+                f"{self.name}, line {block.line_numbers[row]}, column {self.names[j]!r}: "
+                f"{found.uniques[values]!r} is not {what}"
+            )
+        return values[found.codes]
+
+
+def _may_be_index(name: str, unnamed: list[str]) -> bool:
+    """Return True if a first column of this name may contain row numbers of pandas or R."""
+    return name in unnamed[:1] or name.startswith("Unnamed: 0")
+
+
+def _are_numbered_names(numbers: list[str]) -> bool:
+    """Return True if numbers in a header are probably names: 1, 2, 3, years or an ordered list."""
+    if not all(number.isascii() and number.isdigit() for number in numbers):
+        return False
+    values = np.array([float(number) for number in numbers])
+    if np.all((values >= 1900) & (values <= 2100)):
+        return True
+    steps = np.diff(values)
+    return bool(np.all(steps == 1) if len(values) < 3 else np.all(steps > 0)) and len(values) > 1
+
+
+def _are_integers(values: Any) -> bool:
+    """Return True if all cells or numbers are integers; a missing value is not an integer."""
+    if isinstance(values, np.ndarray):
+        return bool(np.all(values == np.round(values)))
+    try:
+        floats = parse_floats(list(values))
+    except ValueError:
+        return False
+    return bool(np.all(floats == np.round(floats)))
+
+
+def _cell_kind(cell: str, missing: MissingMarks) -> str:
+    """Return the kind of a single cell: numbers, dates or text; "" if it is missing."""
+    if cell.strip().lower() in missing.texts:
+        return ""
+    return detect_notation([cell], missing).kind
+
+
+def _regroup(tables: Iterator[Table], rows: int) -> Iterator[Table]:
+    """Regroup tables into tables of `rows` rows.
+
+    Blocks of lines have fewer rows if there are blank lines or cells of several lines.
+    """
+    pending: Table | None = None
+    for table in tables:
+        joined = table if pending is None else Table.joined([pending, table])
+        pending = None
+        while len(joined) >= rows:
+            yield joined if len(joined) == rows else joined.take(slice(0, rows))
+            joined = joined.take(slice(rows, None)) if len(joined) > rows else joined.take([])
+        if len(joined):
+            pending = joined
+    if pending is not None:
+        yield pending
+
+
+class Cells(NamedTuple):
+    """The cells of a column: the distinct cells, and the index of each cell among them."""
+
+    uniques: list[str]
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, cells: Iterable[str]) -> Cells:
+        """Return the distinct cells in the order of their first occurrence."""
+        index: dict[str, int] = {}
+        codes = [index.setdefault(cell, len(index)) for cell in cells]
+        return cls(list(index), np.array(codes, dtype=np.int64))
+
+
+class RowBlock:
+    """Consecutive lines of a delimited text file.
+
+    Parameters
+    ----------
+    source : CsvSource
+        The file.
+    data : bytes
+        The lines, in UTF-8.
+    stream : TextStream
+        The file, after these lines; more lines are read if a quoted cell extends beyond `data`.
+    """
+
+    def __init__(self, source: CsvSource, data: bytes, stream: TextStream) -> None:
+        self._source, self._data, self._stream = source, data, stream
+        self._first_line = stream.lines_before + 1
+        self._n_lines = stream.n_lines - stream.lines_before
+        self._columns: list[Cells] | None = None
+        # Rows with a wrong number of cells are added to this list; None raises an error instead.
+        self.problems: list[tuple[int, int]] | None = None
+        self.n_rows = 0
+        self.line_numbers = np.empty(0, dtype=int)
+
+    def read(self, modes: dict[int, str]) -> dict[int, Any]:
+        """Return columns as arrays of numbers or as `Cells`.
+
+        `modes` is "." or "," for columns that are probably plain numbers with this decimal
+        separator, and "text" for others.  A column that is not plain is returned as `Cells`.
+        """
+        if self._columns is None and self._is_simple:
+            columns = self._read_with_arrow(modes) if pyarrow_csv() else self._read_numbers(modes)
+            if columns is not None:
+                self.n_rows = self._n_lines
+                self.line_numbers = np.arange(self._first_line, self._first_line + self._n_lines)
+                return columns
+        if self._columns is None:
+            self._columns = self._parse_records()
+        return {j: self._columns[j] for j in modes}
+
+    @cached_property
+    def _is_simple(self) -> bool:
+        r"""Whether each line is one record, which the fast parsers handle like the csv module."""
+        data, source = self._data, self._source
+        if source._comment and (
+            data.startswith(source._comment.encode()) or f"\n{source._comment}".encode() in data
+        ):
+            return False
+        # A search for one byte is much faster than a search for two.
+        if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+            return False
+        if b'"' not in data:
+            return True
+        characters = np.frombuffer(data, np.uint8)
+        ends = np.flatnonzero(characters == ord("\n"))
+        quotes = np.searchsorted(np.flatnonzero(characters == ord('"')), ends)
+        return not np.any(quotes % 2) and not (data.count(b'"') % 2)
+
+    def _read_with_arrow(self, modes: dict[int, str]) -> dict[int, Any] | None:
+        """Parse the lines with pyarrow; return None if a row has a wrong number of cells."""
+        if self._source.delimiter == " " or not self._source.delimiter.isascii():
+            return self._read_numbers(modes)
+        columns: dict[int, Any] = {}
+        for decimal in (".", ","):
+            selected = [j for j, mode in modes.items() if mode == decimal]
+            if selected:
+                found = self._arrow_columns(selected, decimal)
+                if isinstance(found, str):
+                    return None
+                columns |= found or {}
+        rest = [j for j in modes if j not in columns]
+        if rest or not modes:
+            found = self._arrow_columns(rest, None)
+            if not isinstance(found, dict):
+                return None
+            columns |= found
+        # Columns that were expected to be plain numbers, but are not, are Cells.
+        return {j: columns[j] for j in modes}
+
+    def _arrow_columns(self, selected: list[int], decimal: str | None) -> Any:
+        """Parse columns as numbers, or as text if `decimal` is None.
+
+        Returns None if a cell is not a number, and an error message if the lines cannot be parsed.
+        """
+        pa, pc = pyarrow_csv()
+        kind = pa.dictionary(pa.int32(), pa.string()) if decimal is None else pa.float64()
+        n = len(self._source.names)
+        names = [str(j) for j in range(n)]
+        # If no column is selected, the number of cells of each row is checked nevertheless.
+        included = [names[j] for j in selected] or names[:1]
+        try:
+            table = pc.read_csv(
+                pa.BufferReader(self._data),
+                pc.ReadOptions(
+                    use_threads=False, block_size=len(self._data) + 1, column_names=names
+                ),
+                pc.ParseOptions(delimiter=self._source.delimiter),
+                pc.ConvertOptions(
+                    column_types=dict.fromkeys(included, kind),
+                    include_columns=included,
+                    null_values=self._source._missing.spellings,
+                    strings_can_be_null=False,
+                    decimal_point=decimal or ".",
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            message = str(error)
+            return None if "conversion error" in message else message
+        if len(table) != self._n_lines:
+            return "blank lines"
+        columns: dict[int, Any] = {}
+        for j in selected:
+            column = table.column(names[j])
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            if decimal is None:
+                codes = column.indices.to_numpy(zero_copy_only=False)
+                columns[j] = Cells(column.dictionary.to_pylist(), codes)
+            else:
+                columns[j] = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return columns
+
+    def _read_numbers(self, modes: dict[int, str]) -> dict[int, Any] | None:
+        """Parse lines of plain numbers with `numpy.loadtxt`; return None if it fails."""
+        if set(modes.values()) != {"."} or not self._data.strip():
+            return None
+        delimiter = self._source.delimiter
+        try:
+            lines = self._data.decode().split("\n")
+            matrix = np.loadtxt(
+                lines[:-1] if not lines[-1] else lines,
+                delimiter=None if delimiter == " " else delimiter,
+                comments=None,
+                ndmin=2,
+            )
         except ValueError:
             return None
-        if matrix.shape != (len(block), len(self.names)) or np.any(np.abs(matrix) >= MAX_EXACT):
+        if matrix.shape != (self._n_lines, len(self._source.names)):
             return None
-        return matrix
+        return {j: matrix[:, j].copy() for j in modes}
 
-    def _parse_records(self, block: list[str], more: Iterator[str], read: int) -> Any:
-        """Return the cells by column, the line number of each row, and the number of lines read."""
-        n_columns, cells, line_numbers = len(self.names), list[list[str]](), list[int]()
-        end = read + len(block)
-        for line, last, row in self._parse(chain(block, more), read):
-            read = last
+    def _parse_records(self) -> list[Cells]:
+        """Parse the lines with the csv module, which accepts cells of several lines."""
+        source = self._source
+        n_columns, rows, line_numbers = len(source.names), list[list[str]](), list[int]()
+        lines = split_lines(self._data.decode())
+        before = self._first_line - 1
+        end = before + len(lines)
+        more = self._stream.more_lines()
+        if source._comment:
+            # A comment inside quotes is part of a cell; such files are not supported.
+            marked = ("\n" if line.startswith(source._comment) else line for line in lines)
+            lines = list(marked)
+        last = before
+        for line, last, row in source._parse(chain(lines, more), before):
             if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # skip blank lines
-                if len(row) != n_columns:
-                    raise TableError(
-                        f"{self.name}, line {line}: the line has {len(row)} cells, but there are "
-                        f"{n_columns} columns - usually "
-                        f"{_DELIMITERS.get(self.delimiter, 'a delimiter')} inside a "
-                        f"cell without quotes, or a truncated line - correct the line, or "
-                        f"specify the delimiter with --delimiter"
-                    )
-                cells.append(row)
-                line_numbers.append(line)
-            if read >= end:
+                if len(row) > n_columns and not any(map(str.strip, row[n_columns:])):
+                    row = row[:n_columns]  # delimiters at the end of the line
+                if len(row) == n_columns:
+                    rows.append(row)
+                    line_numbers.append(line)
+                elif not source._is_blank(row) or len(row) > 1:
+                    if self.problems is None:
+                        raise source._width_error([(line, len(row))])
+                    self.problems.append((line, len(row)))
+            if last >= end:
                 break
-        return list(zip(*cells, strict=True)), np.array(line_numbers, dtype=int), read
+        self._stream.n_lines = max(last, end)
+        self.n_rows, self.line_numbers = len(rows), np.array(line_numbers, dtype=int)
+        if not rows:
+            return [Cells([], np.empty(0, dtype=int))] * n_columns
+        return [Cells.of(column) for column in zip(*rows, strict=True)]
 
-    def _convert_columns(
-        self, cells: Any, line_numbers: np.ndarray, kinds: dict[str, str] | None
-    ) -> Any:
-        """Return the columns by name, converted to numbers or text."""
-        columns: dict[str, Any] = {}
-        for j, name in enumerate(self.names):
-            values = cells[j] if cells else ()
-            column = column_of(values, kinds[name] if kinds else None)
-            if isinstance(column, int):
-                raise TableError(
-                    f"{self.name}, line {line_numbers[column]}, column {name!r}: "
-                    f"{values[column]!r} is not a number"
-                )
-            columns[name] = column
-        return columns
+
+# ---------------------------------------------------------------------- lines
+
+
+@lru_cache(maxsize=1)
+def pyarrow_csv() -> Any:
+    """Return the modules pyarrow and pyarrow.csv; None if they are not installed."""
+    try:
+        import pyarrow as pa
+        from pyarrow import csv as pc
+    except ImportError:
+        return None
+    return pa, pc
+
+
+class WrongEncoding(Exception):
+    """Raised if a file without a declared encoding is not valid UTF-8."""
+
+    def __init__(self, line: int, data: bytes, position: int) -> None:
+        super().__init__(line, data, position)
+        self.line, self.data, self.position = line, data, position
+
+
+def _latin1_fallback(error: Any) -> tuple[str, int]:
+    """Decode the five bytes that Windows-1252 does not define as in Latin-1."""
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error("mercer_latin1", _latin1_fallback)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")  # bytes that text files do not contain
+
+
+def use_windows_1252(source: Any, error: WrongEncoding) -> None:
+    """Read a file that is not UTF-8 as Windows-1252; raise a TableError if it is not text."""
+    if _CONTROL.search(error.data):
+        example = " utf-16-le" if b"\0" in error.data else ""
+        raise TableError(
+            f"{source.name}, near line {error.line}: byte {error.data[error.position]:#04x} is not "
+            f"valid UTF-8, and the file contains control characters - usually it is not a text "
+            f"file - inspect it with: head -c 200, or specify its encoding with --encoding"
+            f"{example}"
+        ) from None
+    source.encoding = "cp1252"
+    source.notes.append(
+        f"the file is not UTF-8 (near line {error.line}) and is read as Windows-1252 (Latin-1) - "
+        f"if this is wrong, specify the encoding with --encoding"
+    )
+
+
+def parse_encoding(encoding: str | None) -> str | None:
+    """Return the normalised name of an encoding; raise a TableError if it is unknown."""
+    if encoding is None:
+        return None
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        raise TableError(
+            f"the encoding {encoding!r} is unknown - use for example utf-8, utf-16, latin-1, "
+            f"cp1252 or shift_jis"
+        ) from None
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+_DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+try:
+    from compression import zstd  # Python 3.14 and later
+except ImportError:
+    pass
+else:
+    _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = zstd.ZstdFile
+
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # extensions of compressed files
+
+
+def without_compression(name: str) -> str:
+    """Return a file name in lower case, without the extension of a compressed file."""
+    name = name.lower()
+    return name.rpartition(".")[0] if name.endswith(_COMPRESSED) else name
+
+
+def split_lines(text: str) -> list[str]:
+    """Split text into lines, which keep their line ends, as files do."""
+    return list(io.StringIO(text, newline=""))
+
+
+class TextStream:
+    """The lines of a text file as UTF-8, without compression and byte-order mark.
+
+    Parameters
+    ----------
+    source : Source
+        The file; its attribute `encoding` is the encoding, or None to detect UTF-8 and UTF-16.
+    track : bool, default=False
+        Whether to update the attribute `fraction_read` of the source.
+
+    Attributes
+    ----------
+    n_lines : int
+        The number of lines that have been read.
+    lines_before : int
+        The number of lines before the last block.
+    """
+
+    def __init__(self, source: Any, track: bool = False) -> None:
+        self._source, self._track = source, track
+        self._size = max(1, source.path.stat().st_size)
+        self.n_lines = self.lines_before = 0
+        self._buffer, self._has_ended = b"", False
+        self._decoder: Any = None
+        self._is_first, self._is_mac = True, False
+
+    def __enter__(self) -> TextStream:
+        self._raw = self._source.path.open("rb")
+        magic = self._raw.read(6)
+        self._raw.seek(0)
+        self._file: Any = self._raw
+        for start, opener in _DECOMPRESSORS.items():
+            if magic.startswith(start):
+                self._file = opener(self._raw)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.close()
+
+    def _fill(self) -> bool:
+        """Read the next bytes into the buffer; return False at the end of the file."""
+        if self._has_ended:
+            return False
+        try:
+            chunk = self._file.read(_CHUNK_BYTES)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            lines = self.n_lines + self._buffer.count(b"\n")
+            raise TableError(
+                f"{self._source.name}, after line {lines}: {error} - usually a truncated "
+                f"compressed file - download or create it again"
+            ) from None
+        if self._track:
+            self._source.fraction_read = self._raw.tell() / self._size
+        self._has_ended = not chunk
+        if self._is_first:
+            self._is_first = False
+            self._choose_encoding(chunk)
+        if self._decoder is not None:
+            try:
+                chunk = self._decoder.decode(chunk, not chunk).encode("utf-8", "replace")
+            except UnicodeDecodeError as error:
+                line = self.n_lines + self._buffer.count(b"\n") + 1
+                raise self._decoding_error(error, line) from None
+        elif self._skip_mark:
+            self._skip_mark = False
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
+        if self._is_mac:
+            chunk = chunk.replace(b"\r", b"\n")
+        self._buffer += chunk
+        return not self._has_ended or bool(chunk)
+
+    def _choose_encoding(self, chunk: bytes) -> None:
+        encoding = getattr(self._source, "encoding", None)
+        if encoding is None and chunk[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "utf-16"  # Excel writes it if a sheet is saved as "Unicode text"
+        self._skip_mark = encoding in (None, "utf-8-sig")
+        if not self._skip_mark and encoding is not None:
+            errors = "mercer_latin1" if encoding == "cp1252" else "strict"
+            self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+            chunk = self._decoder.decode(chunk).encode("utf-8", "replace")
+            self._decoder.reset()
+        # Old Macs end lines with a carriage return.
+        self._is_mac = b"\n" not in chunk and b"\r" in chunk[:-1]
+
+    def _decoding_error(self, error: UnicodeDecodeError, line: int) -> TableError:
+        return TableError(
+            f"{self._source.name}, near line {line}: byte {error.object[error.start]:#04x} is not "
+            f"valid {error.encoding} - usually the file has another encoding, or is not a text "
+            f"file - specify the encoding with --encoding"
+        )
+
+    def _check(self, data: bytes, line: int) -> bytes:
+        """Return data if it is valid UTF-8; raise `WrongEncoding` or a TableError otherwise."""
+        if not data.isascii() and self._decoder is None:
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                line += data[: error.start].count(b"\n")
+                if getattr(self._source, "encoding", "utf-8") is not None:
+                    raise self._decoding_error(error, line) from None
+                raise WrongEncoding(line, data, error.start) from None
+        return data
+
+    def skip(self, n_bytes: int, n_lines: int) -> None:
+        """Skip bytes of the UTF-8 text, which contain the given number of lines."""
+        while len(self._buffer) < n_bytes and self._fill():
+            pass
+        self._buffer = self._buffer[n_bytes:]
+        self.n_lines = self.lines_before = n_lines
+
+    def read_lines(self, count: int) -> bytes:
+        """Return at most `count` lines; b"" at the end of the file."""
+        parts, n_found = list[bytes](), 0
+        while n_found < count and (self._buffer or self._fill()):
+            ends = np.flatnonzero(np.frombuffer(self._buffer, np.uint8) == ord("\n"))
+            if n_found + len(ends) >= count:
+                cut = int(ends[count - n_found - 1]) + 1
+                parts.append(self._buffer[:cut])
+                self._buffer = self._buffer[cut:]
+                n_found = count
+                break
+            n_found += len(ends)
+            parts.append(self._buffer)
+            self._buffer = b""
+        data = b"".join(parts)
+        self.lines_before = self.n_lines
+        if data and not data.endswith(b"\n"):
+            n_found += 1  # the last line has no line end
+        self.n_lines += n_found
+        return self._check(data, self.lines_before + 1)
+
+    def more_lines(self) -> Iterator[str]:
+        """Yield further lines as text; lines that are not consumed remain in the stream."""
+        while True:
+            end = self._buffer.find(b"\n")
+            while end < 0 and self._fill():
+                end = self._buffer.find(b"\n")
+            data = self._buffer[: end + 1] if end >= 0 else self._buffer
+            if not data:
+                return
+            line = split_lines(self._check(data, self.n_lines + 1).decode())[0]
+            self._buffer = self._buffer[len(line.encode()) :]
+            yield line
 
 
 @contextmanager
 def open_lines(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
-    """Open a text file, which may be gzipped; error messages state the line number.
+    """Open a text file, which may be compressed; error messages state the line number.
 
     If `track` is True, the attribute `fraction_read` of the source is updated during reading.
     """
-    size = max(1, source.path.stat().st_size)
-    with source.path.open("rb") as raw:
-        magic = raw.read(2)
-        raw.seek(0)
-        unzipped: Any = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
-        # Excel writes UTF-16 if a sheet is saved as "Unicode text".
-        is_utf16 = magic in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        encoding = "utf-16" if is_utf16 else "utf-8-sig"
-        with io.TextIOWrapper(unzipped, encoding=encoding, newline="") as text:
-            yield _checked_lines(text, source, raw if track else None, size)
+    with TextStream(source, track) as stream:
+        yield _lines(stream)
 
 
-def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]:
-    """Yield the lines of a text file; raise a TableError where it cannot be decoded or read.
-
-    If `raw` is not None, `source.fraction_read` is updated to its position divided by `size`.
-    """
-    for number in count(1):
-        try:
-            line = next(text)
-        except StopIteration:
-            return
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{source.name}, near line {number}: byte {error.object[error.start]:#04x} is not "
-                f"valid UTF-8 - usually the file has another encoding, or is not a text file - "
-                f"convert it to UTF-8, for example with: iconv -f latin1 -t utf-8"
-            ) from None
-        except (OSError, EOFError, zlib.error) as error:
-            raise TableError(
-                f"{source.name}, after line {number - 1}: {error} - usually a truncated gzip "
-                f"file - download or create it again"
-            ) from None
-        if raw is not None and not number % 1000:
-            source.fraction_read = raw.tell() / size
-        yield line
+def _lines(stream: TextStream) -> Iterator[str]:
+    while data := stream.read_lines(_LINES_PER_READ):
+        yield from split_lines(data.decode())
 
 
 def _next_record(lines: Iterator[str]) -> str:
@@ -354,14 +1137,29 @@ def _next_record(lines: Iterator[str]) -> str:
 
 def _guess_delimiter(first: str, second: str) -> str:
     """Guess the delimiter from the first two lines."""
-    unquoted = "".join(first.split('"')[::2])  # the parts of the line that are outside quotes
-    if ";" in unquoted:
-        unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # remove decimal commas
-    counts = {candidate: unquoted.count(candidate) for candidate in _DELIMITERS if candidate != " "}
-    most_frequent = max(counts, key=lambda candidate: counts[candidate])
+    counts, others = _delimiter_counts(first), _delimiter_counts(second or first)
     cells = (second or first).split()
-    is_spaced = len(first.split()) == len(cells) > 1 and all(is_number(cell) for cell in cells)
-    return " " if is_spaced and not counts[most_frequent] else most_frequent
+    is_spaced = len(first.split()) == len(cells) > 1 and all(map(is_number, cells))
+    if is_spaced and not any(counts.values()):
+        return " "
+    # The number of delimiters may differ by 1: there may be one at the end of only some lines.
+    consistent = [
+        mark for mark, n in counts.items() if n and others[mark] and abs(n - others[mark]) < 2
+    ]
+    if not any(counts.values()):
+        # A single column of decimal commas must not be separated at the commas.
+        has_commas = "," in second and detect_notation([second.strip()]).kind == NUMBER
+        return ";" if has_commas else ","
+    # A text is more likely to contain a comma than another delimiter.
+    return max(consistent or [*counts], key=lambda mark: (counts[mark], mark != ","))
+
+
+def _delimiter_counts(line: str) -> dict[str, int]:
+    """Return how often each delimiter except the space occurs outside quotes."""
+    unquoted = "".join(line.split('"')[::2])
+    if ";" in unquoted or "\t" in unquoted:
+        unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # remove decimal commas
+    return {mark: unquoted.count(mark) for mark in _DELIMITERS if mark != " "}
 
 
 def _parse_delimiter(delimiter: str) -> str:

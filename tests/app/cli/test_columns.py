@@ -12,7 +12,7 @@ from shell import ENVIRONMENT
 
 import mercer as library
 from mercer import load as load_trained
-from mercer.tables import read_table
+from mercer.tables import open_table, read_table
 
 
 def columns(text):
@@ -234,17 +234,30 @@ def test_numbers_as_names_of_columns(mercer, tmp_path):
         frame.to_csv("a.csv", index=index)
         done = mercer("pca", "a.csv")
         assert len(done.out.splitlines()) == 21, done
-        assert "the first line is used as the header" in done.err
+        expected = "contains row numbers" if index else "the first line is used as the header"
+        assert expected in done.err
     frame.to_csv("b.csv", index=False, header=False)
     assert len(mercer("pca", "b.csv").out.splitlines()) == 21
-    for text in ("0,1\n0.5,1.5\n2,3\n", "0,1,2\n2,0,1\n", "0,1,2\n3,4,5\n", "0\n3\n",
-                 "2019,2020,2021\n1.5,2,7\n"):  # fmt: skip
+    for text, header in (("0,1\n0.5,1.5\n2,3\n", True), ("0,1,2\n2,0,1\n", False),
+                         ("0,1,2\n3,4,5\n", False), ("0\n3\n", False), ("0\n3.5\n1\n", True),
+                         ("2019,2020,2021\n1.5,2,7\n", True)):  # fmt: skip
         (tmp_path / "c.csv").write_text(text)
-        done = mercer("pca", "c.csv")
-        assert done.code == 1 and "may be column names" in done.err, done
-        assert "--header or --no-header" in done.err
-        assert "may be" not in mercer("pca", "c.csv", "--header").err
-        assert "may be" not in mercer("pca", "c.csv", "--no-header").err
+        source = open_table("c.csv")
+        assert source.header == header and len(source.notes) == 1
+        assert ("--no-header" if header else "--header") in source.notes[0]
+        for chosen in (True, False):
+            assert open_table("c.csv", header=chosen).header == chosen
+
+
+def test_options_for_reading_text(mercer, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("größe;x;z\n1,234;1;-999\n2,345;2;5\n3,456;3;7\n".encode("cp850"))
+    options = ("--target", "größe", "--impute", "mean", "--na", "-999", "--decimal", ".")
+    done = mercer("fit", "ridge", path, *options, "--encoding", "cp850", "--show-code")
+    assert done.code == 0, done
+    assert "na=('-999',), decimal='.', encoding='cp850'" in done.out
+    done = mercer("fit", "ridge", path, *options, "--encoding", "cp850", "-o", "m.mercer")
+    assert done.code == 0 and "commas as thousands separators, such as 1,234" in done.err, done
 
 
 def test_identifiers_stay_exact(mercer, tmp_path):
@@ -263,15 +276,15 @@ def test_identifiers_stay_exact(mercer, tmp_path):
 
 def test_onehot_all_asks_about_what_is_hardly_a_category(mercer, tmp_path):
     path = tmp_path / "a.csv"
-    lines = [f"2024-01-{i + 1:02d};{i},5;{'ab'[i % 2]};{i}" for i in range(20)]
+    lines = [f"day {i + 1:02d};{i},5 m;{'ab'[i % 2]};{i}" for i in range(20)]
     path.write_text("day;size;kind;y\n" + "\n".join(lines) + "\n")
     done = mercer(
         "fit", "ridge", path, "--target", "y", "--onehot", "all", "--columns", "day,size,kind"
     )
     assert done.code == 1 and "--onehot all,day,size" in done.err, done
     assert (
-        "'day' contains dates" in done.err
-        and "'size' contains numbers with decimal commas" in done.err
+        "'day' contains 20 different values" in done.err
+        and "'size' contains 20 different values" in done.err
     )
     done = mercer(
         "score", "ridge", path, "--target", "y", "--onehot", "all", "--ignore", "day,size"

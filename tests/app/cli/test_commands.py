@@ -62,7 +62,7 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
     new = np.array([told[f"component{j}"] for j in (1, 2, 3)], dtype=float)
     np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)  # k(x, X) w, and u sqrt(l)
     model = load_trained(out / "model.mercer")
-    here = model.model.transform(model.recipe.transform(read_table(people)))
+    here = model.estimator.transform(model.recipe.transform(read_table(people)))
     assert here.T.tobytes() == np.ascontiguousarray(new).tobytes()
     # and so does the code that is printed
     code = mercer("pca", people, *options, "--show-code").out
@@ -121,7 +121,7 @@ def test_fit_and_predict(mercer, people, tmp_path, method, target):
     assert done.code == 0, done
     told = columns(mercer("predict", "m.mercer", people).out)
     model = load_trained("m.mercer")
-    given = model.model.predict(model.recipe.transform(read_table(people)))
+    given = model.estimator.predict(model.recipe.transform(read_table(people)))
     assert told["prediction"] == [str(value) for value in given.tolist()]
     code = mercer("fit", method, people, *TREATED, *options, "-o", "n.mercer", "--show-code").out
     run(code)
@@ -424,7 +424,7 @@ def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
     model = load_trained("out/model.mercer")
     new = process("transform", "out/model.mercer", path, cwd=tmp_path)
     told = columns(new.stdout)
-    here = model.model.transform(model.recipe.transform(read_table(path)))
+    here = model.estimator.transform(model.recipe.transform(read_table(path)))
     assert told["component1"] == [repr(value) for value in here[:, 0].tolist()]
     code = mercer("pca", path, *options, "--show-code").out
     assert python(code, tmp_path) == (tmp_path / "out" / "embedding.csv").read_text()

@@ -78,6 +78,9 @@ class Data:
     delimiter: str | None = None
     header: bool | None = None
     arrays: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    decimal: str | None = None
+    encoding: str | None = None
     columns: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     standardize: bool | None = None
@@ -96,14 +99,18 @@ class Data:
     @property
     def read_options(self) -> dict[str, Any]:
         """The keyword arguments of `open_table` that differ from their defaults."""
-        options = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
+        names = ("format", "delimiter", "header", "arrays", "na", "decimal", "encoding")
+        options = {name: getattr(self, name) for name in names}
         return {name: value for name, value in options.items() if value not in (None, ())}
 
     def open(self, session: Session, path: str | None = None) -> tables.Source:
         """Open the input file (or `path`, with the same options) and print the notes about it."""
         source = tables.open_table(path or self.path, **self.read_options)
-        for note in source.notes:
-            session.note(f"{source.name}: {note}")
+        try:
+            _ = source.shape  # reads all rows, which adds notes
+        finally:
+            for note in source.notes:
+                session.note(f"{source.name}: {note}")
         return source
 
     def recipe(
@@ -188,6 +195,11 @@ def _input_kind(kernel: str | None) -> str:
     return "rows" if domain.selects_by_name else kinds.get(domain.kind, "vectors")
 
 
+def _split_at_commas(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    """Return the parts of the value of an option, which are separated by commas."""
+    return tuple(filter(None, (value or "").split(",")))
+
+
 _read_options = (
     click.argument("path", metavar="DATA"),
     option(
@@ -208,7 +220,24 @@ _read_options = (
         "Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
         "array X_test under the name X.",
         "NAMES",
-        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
+        callback=_split_at_commas,
+    ),
+    option(
+        "--na",
+        "Comma-separated cells of a CSV file that mean a missing value, in addition to the usual "
+        "ones such as NA and #N/A.",
+        "VALUES",
+        callback=_split_at_commas,
+    ),
+    option(
+        "--decimal",
+        "Decimal separator of a CSV file, for columns such as 1,234 that do not determine it.",
+        type=click.Choice([".", ","]),
+    ),
+    option(
+        "--encoding",
+        "Encoding of a CSV file, such as latin-1; by default detected.",
+        "NAME",
     ),
 )
 input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing

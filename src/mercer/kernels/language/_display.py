@@ -19,6 +19,7 @@ from .._dataclass import format_brief
 from ..algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from ..algebra._input_maps import Periodic
 from ..algebra._wrappers import SameValues
+from ..categories._category_kernels import Equal
 from ..sets._set_kernels import Intersection, Jaccard
 from ..vectors._constant import Constant, White
 from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial, Sigmoid
@@ -42,6 +43,7 @@ TEMPLATES: dict[type[Kernel], str] = {
     Constant: "<value>",
     Cosine: r"\frac{x^\top z}{\|x\|\,\|z\|}",
     Distance: rf"-{_SCALED}^{{<exponent>}}",
+    Equal: r"\tfrac{1}{d} \sum_{c=1}^d [x_c = z_c]",
     Exp: r"\exp\left(<kernel>\right)",
     HistogramIntersection: r"\sum_c \min(x_c, z_c)",
     Intersection: r"|x \cap z|",

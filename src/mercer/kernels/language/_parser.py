@@ -28,6 +28,7 @@ from ..._core import KernelSyntaxError
 from .._as_kernel import KERNEL_NAMES, from_name
 from .._base import Kernel
 from .._dataclass import Value, format_brief
+from .._kernel_arguments import kernel_argument_advice
 from ..algebra._closure_rules import add, multiply
 
 _MAX_DEPTH = 100  # maximum nesting of brackets, and of kernels
@@ -276,7 +277,7 @@ class _Parser:
             elif keyword.text in options:
                 raise self.error(f"{token.text} got the argument {keyword.text} twice", keyword.at)
             elif signature is None or keyword.text not in signature.parameters:
-                hint = suggestion(keyword.text, signature.parameters if signature else ())
+                hint = self.keyword_hint(target, signature, keyword.text, argument.value)
                 what = f"{token.text} has no parameter {_short(keyword.text)}"
                 raise self.error(what + hint, keyword.at)
             else:
@@ -287,6 +288,17 @@ class _Parser:
             except TypeError as error:
                 raise self.error(f"{token.text}: {error}", token.at) from None
         return self.build(token.at, height + 1, target, *values, **options)
+
+    @staticmethod
+    def keyword_hint(
+        target: Any, signature: inspect.Signature | None, keyword: str, value: Any
+    ) -> str:
+        """Return a hint for an unknown keyword, such as "; did you mean length_scale?"."""
+        hint = suggestion(keyword, signature.parameters if signature else ())
+        if not hint and isinstance(target, type) and issubclass(target, Value):
+            advice = kernel_argument_advice(target, keyword, value, as_text=True)
+            hint = f". {advice}" if advice else ""
+        return hint
 
     def brackets(self, token: Token) -> _ParsedValue:
         """Parse an expression in brackets, a tuple, a list or a dictionary."""
@@ -468,6 +480,7 @@ _SYNONYMS = {
     "Distance": "energy brownian",
     "HistogramIntersection": "histogram min minimum",
     "Jaccard": "tanimoto",
+    "Equal": "delta kronecker kroneckerdelta indicator matching hamming category categorical",
     "Spectrum": "ngram kmer string",
     "Subsequence": "ssk gapweighted",
     "WeisfeilerLehman": "wl weisfeiler",

@@ -197,6 +197,16 @@ def _rankings(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     yield np.array([rng.permutation(items) + 1.0 for _ in range(_SAMPLE_SIZE)])
 
 
+def _categories(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
+    """Yield three levels in one column, then random rows of strings and of integers."""
+    d = 1 if X is None or len(getattr(X, "shape", ())) < 2 else X.shape[1]
+    levels = np.array(["a", "b", "c"], dtype=object)
+    if X is None:
+        yield levels[:, None]
+    yield levels[rng.integers(3, size=(_SAMPLE_SIZE, d))]
+    yield rng.integers(6, size=(_SAMPLE_SIZE, d))
+
+
 def _graphs(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield 12 random graphs of two to five nodes with labels."""
     sizes = rng.integers(2, 6, size=12)
@@ -218,6 +228,7 @@ _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Points, RNG], PointBatches]] = {
     "texts": _texts,
     "sets": _sets,
     "rankings": _rankings,
+    "categories": _categories,
     "graphs": _graphs,
     "collections": _collections,
 }

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-from ..._core import Points
+from ..._core import Points, closest_name
 from .._parameter_checks import positive
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
@@ -39,7 +39,10 @@ def scale_or_rule(owner: str, name: str, value: Any, *, vector: bool = False) ->
     """
     if isinstance(value, str) and value not in RULES:
         expected = "positive numbers" if vector else "a positive number"
-        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
+        raise ValueError(
+            f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}"
+            f"{_number_without_quotes(owner, value)}"
+        )
     if vector and (np.ndim(value) > 1 or np.size(value) == 0):
         raise ValueError(
             f"{owner}: {name} must be a number or one number per column, "
@@ -47,6 +50,16 @@ def scale_or_rule(owner: str, name: str, value: Any, *, vector: bool = False) ->
         )
     if not isinstance(value, str):
         positive(owner, name, value, vector=vector)
+
+
+def _number_without_quotes(owner: str, text: str) -> str:
+    """Return a hint if a string is a number or the misspelled name of a rule."""
+    try:
+        float(text)
+    except ValueError:
+        rule = closest_name(text, RULES)
+        return f"; did you mean {rule!r}?" if rule else ""
+    return f". It is a string; write the number without quotes, {owner}({text.strip()})"
 
 
 scales_or_rule = partial(scale_or_rule, vector=True)

@@ -61,12 +61,13 @@ def check_count(n: int, name: str, min_points: int) -> int:
 def check_sample(kernel: Kernel, X: Points, name: str, min_points: int = 1) -> Points:
     """Validate a sample: at least `min_points` points, and vectors if the kernel needs them.
 
-    float32 is converted to float64, because the test statistics are differences of large sums.
+    If the kernel needs vectors, n numbers are n points with one column.  float32 is converted to
+    float64, because the test statistics are differences of large sums.
     """
     check_count(length(X), name, min_points)
     if kernel.domain.on_vectors:
         try:
-            X = as_vectors(X, name)
+            X = as_vectors(_as_one_column(X), name)
         except (TypeError, ValueError) as error:
             if "NaN" in str(error) or "infinity" in str(error):
                 raise  # X contains vectors with NaN or infinity; this error already says so
@@ -75,6 +76,17 @@ def check_sample(kernel: Kernel, X: Points, name: str, min_points: int = 1) -> P
                 f"points, pass a kernel that accepts them, for instance a function of two points"
             ) from error
     return as_float64(X)
+
+
+def _as_one_column(X: Points) -> Points:
+    """Return a sequence of numbers as a matrix with one column; other points unchanged."""
+    if len(getattr(X, "shape", (0,))) != 1 or sp.issparse(X):
+        return X
+    try:
+        values = X.to_numpy() if is_table(X) else np.asarray(X)
+    except ValueError:  # a ragged list
+        return X
+    return values[:, None] if values.ndim == 1 and values.dtype.kind in "biuf" else X
 
 
 def resolve_kernel(kernel: Kernel, X: Points) -> Kernel:
