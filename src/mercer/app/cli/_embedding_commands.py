@@ -147,8 +147,9 @@ def plan(
             options.data, options.kernel, more, target=target, max_memory=max_memory
         )
         cls, parameters, targets = chosen.estimator(method)
-        source, recipe = chosen.open(session, parameters)
-        table, recipe = read_table(session, source, recipe)
+        source, recipe = chosen.open(session, method, parameters)
+        with session.reading(source):
+            table, recipe = read_table(session, source, recipe)
         y = recipe.targets(table, labels=targets == "labels") if targets else None
         made = cls(**parameters).plan(recipe.transform(table), y)
     names = {"method": "solver", "storage": "storage", "bytes": "memory", "rank": "rank"}
@@ -257,7 +258,8 @@ def explore(
 
     def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
-        table, recipe = read_table(session, source, recipe, describe=False)
+        with session.reading(source):
+            table, recipe = read_table(session, source, recipe, describe=False)
         requested = estimators.KernelPCA(**options.pca_parameters())
         model, planned = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
@@ -401,7 +403,8 @@ def compare(
     if options.show_code:
         click.echo(_comparison_code(source, options, recipe, arguments), nl=False)
         return
-    table, recipe = read_table(session, source, recipe)
+    with session.reading(source):
+        table, recipe = read_table(session, source, recipe)
     y = None
     if options.color is not None:
         y = tables.label_values(table.column(options.color))[recipe.kept_rows(table)]

@@ -44,6 +44,17 @@ def load_with_recipe(path: str) -> tables.Trained:
     return trained
 
 
+def estimator_of(loaded: tables.Trained) -> Any:
+    """Return the estimator of a loaded model file, which expects preprocessed columns."""
+    return loaded.model
+
+
+def report_lines(model: Any) -> list[str]:
+    """Return the lines of the solver's report, without values that were not computed (NaN)."""
+    lines = str(getattr(model, "report_", "")).splitlines()
+    return [line for line in lines if line.split()[-1:] != ["nan"]]
+
+
 @dataclass(frozen=True)
 class RowResults:
     """A saved model, the file whose rows it is applied to, and the output of the results."""
@@ -284,7 +295,7 @@ def info(session: Session, model: str) -> None:
         text_lines = [fitted.summary()]
     elif hasattr(fitted, "get_params"):
         text_lines = [f"{type(fitted).__name__}({getattr(fitted, 'kernel_', '')})"]
-        text_lines += [f"  {line}" for line in str(getattr(fitted, "report_", "")).splitlines()]
+        text_lines += [f"  {line}" for line in report_lines(fitted)]
     else:
         text_lines = [str(fitted)]
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}

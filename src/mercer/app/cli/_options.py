@@ -338,6 +338,8 @@ class EmbeddingOptions(ModelOptions):
     def open(self, session: Session) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
+        with session.reading(source):
+            _ = source.shape  # reads the file
         return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
 
     def pca_parameters(self, **options: object) -> dict[str, Any]:

@@ -71,7 +71,10 @@ def two_sample(
     The null hypothesis is that the rows of DATA and OTHER come from the same distribution.
     """
     source, second = data.open(session), data.open(session, other)
-    first_table, second_table = source.table(), second.table()
+    with session.reading(source):
+        first_table = source.table()
+    with session.reading(second):
+        second_table = second.table()
     recipe = data.recipe(source, kernel)
     unused = () if recipe.columns else (*recipe.ignore, *first_table.index_columns)
     for name in recipe.columns or first_table.columns:
@@ -140,7 +143,8 @@ def independence(
     import numpy as np
 
     source = data.open(session)
-    table = source.table()
+    with session.reading(source):
+        table = source.table()
     recipes = []
     kernel_y = kernel_y or kernel
     for names, side_kernel in ((first, kernel), (second, kernel_y)):
