@@ -1,4 +1,6 @@
 from ._column_contents import is_missing as is_missing  # used by mercer.app.cli
+from ._new_observations import has_observation_std as has_observation_std  # used by mercer.app.cli
+from ._new_observations import predict_observations
 from ._open_table import FORMATS, open_blocks, open_table, read_table
 from ._preprocessing import ColumnTransform, Recipe, label_values
 from ._table import Table, TableError, as_texts, suggest_name
@@ -24,6 +26,7 @@ __all__ = [
     "load_trained",
     "open_blocks",
     "open_table",
+    "predict_observations",
     "read_table",
     "save_trained",
     "suggest_name",

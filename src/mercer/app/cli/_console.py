@@ -229,10 +229,17 @@ def session_options(command: Command) -> Command:
         command(session, *args, **options)
         return session.exit_code
 
-    # A backspace character tells click to keep the line breaks of the examples.  In a raw
-    # docstring, "\b" is two characters instead, so they are replaced here.
-    run.__doc__ = (command.__doc__ or "").replace(r"\b", "\b")
+    run.__doc__ = keep_line_breaks(command.__doc__)
     return run
+
+
+def keep_line_breaks(help_text: str | None) -> str:
+    r"""Return a help text in which click keeps the line breaks of paragraphs that start with \b.
+
+    For click, a backspace character starts such a paragraph.  In a raw docstring, ``\b`` consists
+    of two characters instead, which this function replaces.
+    """
+    return (help_text or "").replace(r"\b", "\b")
 
 
 @contextmanager

@@ -167,7 +167,7 @@ def fit(
     scoring: tuple[str, ...],
     verbose: bool,
 ) -> None:
-    r"""Fit a model to DATA, and save it with its preprocessing.
+    r"""Fit a model, and save it with its preprocessing.
 
     The default kernel is RBF(length_scale='median'). A Gaussian process (gp) adds White(noise=0.1)
     and optimises the parameters of its kernel. Regression models centre the target: ridge and svr

@@ -72,7 +72,7 @@ def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
 class Data:
     """An input file, with the options for reading it and for preprocessing its columns."""
 
-    path: str
+    path: str = "-"
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
@@ -168,7 +168,9 @@ _read_options = (
         callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
     ),
 )
-input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing
+# Several input files, without preprocessing: the command receives `paths` and `data`.
+files_argument = click.argument("paths", metavar="DATA...", nargs=-1, required=True)
+input_options = grouped("data", Data, *_read_options[1:])
 data_options = grouped(
     "data",
     Data,
