@@ -1007,13 +1007,15 @@ def _first_missing(table: Table, name: str) -> int | None:
 
 
 def _output_column(table: Table, name: str) -> np.ndarray:
-    """Return a column of the input for a table of results: integers as such, booleans as text."""
+    """Return a column of the input as booleans, integers, numbers, dates or text."""
     column = table.column(name)
-    if name in table.booleans or not isinstance(column, np.ndarray):
+    if not isinstance(column, np.ndarray):
         return table.texts(name)
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == column.round()).all():
-        return column.astype(np.int64)
-    return column
+    if column.dtype.kind != "f" or not np.all(np.abs(column) < 2**53):  # also if one is missing
+        return column
+    if name in table.booleans:
+        return column.astype(bool)
+    return column.astype(np.int64) if np.array_equal(column, np.round(column)) else column
 
 
 def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:

@@ -191,10 +191,6 @@ class RowResults:
     ) -> tables.Table:
         """Return the rows to write for a block: row numbers, copied columns and results."""
         result = recipe.result_table(block, values, kept, all_rows=True)
-        if not self._writes_text(session):  # `result_table` copies columns as text
-            names = list(result.columns)[1 : 1 + len(kept)]
-            native = {new: _native(block, old) for new, old in zip(names, kept, strict=True)}
-            result = replace(result, columns=result.columns | native)
         if len(self.paths) == 1:
             return result
         files = tables.column_from_texts([path] * len(block))
@@ -248,18 +244,6 @@ model, recipe = loaded.estimator, loaded.row_recipe
 {indent(chr(10).join(lines), "    ")}'''
 
 
-def _native(block: tables.Table, name: str) -> Any:
-    """Return a column as booleans, integers, numbers, dates or text."""
-    import numpy as np
-
-    column = block.columns[name]
-    if column.dtype.kind != "f" or not np.all(np.abs(column) < 2**53):  # also if one is missing
-        return column
-    if name in block.booleans:
-        return column.astype(bool)
-    return column.astype(np.int64) if np.array_equal(column, np.round(column)) else column
-
-
 def file_column(names: Iterable[str]) -> str:
     """Return the name of the column of file names, which differs from the other columns."""
     return "data_file" if "file" in names else "file"
@@ -267,7 +251,7 @@ def file_column(names: Iterable[str]) -> str:
 
 def _feature_columns(recipe: tables.Recipe) -> set[str]:
     """Return the names of the columns that the recipe reads."""
-    return {part.name for part in recipe.parts or ()}
+    return {encoder.name for encoder in recipe.encoders_}
 
 
 _output_group = grouped(
