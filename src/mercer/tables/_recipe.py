@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from shlex import quote
@@ -213,7 +214,9 @@ class Recipe(TransformerMixin, BaseEstimator):
             types = self._column_types(first, summary, names)
             self._refuse(first, summary, types)
             encoders, treatments = self._encoders(first, summary, types)
-        others = [n for n in first.columns if n not in names]
+        # Columns that were not selected are not listed.
+        others = [] if self.columns else [n for n in first.columns if n not in names]
+        others = [self.target] if self.columns and self.target else others
         treatments += [
             Treatment(n, "target" if n == self.target else "ignored", "not used") for n in others
         ]
@@ -284,7 +287,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         kind = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
         if kind is not None:
             return [self._single_column(table, names, kind)]
-        if names and all(kind_of(table.columns[name]) == GRAPHS for name in names):
+        if any(kind_of(table.columns[name]) == GRAPHS for name in names):
             raise TableError(
                 f"{table.source} contains graphs, but this kernel requires vectors - try a "
                 f"graph kernel: --kernel 'Normalized(WeisfeilerLehman())'"
@@ -388,14 +391,19 @@ class Recipe(TransformerMixin, BaseEstimator):
                     text += f", missing = {encoder.fill:.4g}"
             elif kind == "category":
                 encoder = self._category(table, summary, name)
-                text = f"one-hot, {_count(len(encoder.levels), 'level')}"
+                how = "categories" if self.points == "rows" else "one-hot"
+                text = f"{how}, {_count(len(encoder.levels), 'level')}"
                 if encoder.has_other:
                     n_others = len(summary.counts[name]) - len(encoder.categories)
                     text += f" ({n_others} rare values combined)"
                 if missing and encoder.fill is not None:
                     text += f", missing = {encoder.fill!r}"
+            elif self.points == "rows" and kind == "text":
+                encoder, text = TextColumn(name, None), "text"
             elif kind == "date":
                 encoder = self._date(summary, name)
+                if self.points == "rows":
+                    encoder = replace(encoder, parts=("elapsed",))
                 described = {"elapsed": "elapsed time"}
                 text = ", ".join(described.get(p, f"position in {p}") for p in encoder.parts)
             elif kind == "text":

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -38,20 +39,18 @@ def wine(tmp_path):
     return write(tmp_path / "wine.csv", a=a, b=b, kind=[f"k{k}" for k in kind])
 
 
-def test_a_model_is_not_loaded_without_its_recipe(mercer, wine):
+def test_a_model_is_loaded_with_its_recipe(mercer, wine):
     done = mercer("fit", "svc", wine, "--target", "kind", "--standardize", "-o", "m.mercer")
     assert done.code == 0
-    with pytest.raises(library.ModelFileError, match=r"2 standardised.*load_trained\('m.mercer'\)"):
-        library.load("m.mercer")
     pd = pytest.importorskip("pandas")
     told = columns(mercer("predict", "m.mercer", wine).out)["prediction"]
     frame = pd.read_csv(wine)
-    trained = load_trained("m.mercer")
+    trained = library.load("m.mercer")
     for table in (frame, frame.drop(columns="kind"), frame[["kind", "b", "a"]], wine):
         assert trained.predict(table).tolist() == told
     assert np.mean(np.array(told) == frame["kind"]) > 0.95
-    mercer("fit", "svc", wine, "--target", "kind", "-o", "raw.mercer")
-    raw = library.load("raw.mercer").predict(frame[["a", "b"]].to_numpy())
+    mercer("fit", "svc", wine, "--target", "kind", "--no-standardize", "-o", "raw.mercer")
+    raw = library.load("raw.mercer").estimator.predict(frame[["a", "b"]].to_numpy())
     assert raw.tolist() == columns(mercer("predict", "raw.mercer", wine).out)["prediction"]
 
 
@@ -67,7 +66,7 @@ def test_predictions_in_python_have_the_same_bits_as_in_the_shell(mercer, tmp_pa
     trained = load_trained("m.mercer")
     assert told["prediction"] == [repr(v) for v in trained.predict(pd.read_csv(path)).tolist()]
     blocks = map(trained.row_recipe.transform, open_table(path).blocks())
-    std = [predict_observations(trained.model, X)[1] for X in blocks]
+    std = [predict_observations(trained.estimator, X)[1] for X in blocks]
     assert told["std"] == [repr(value) for value in np.concatenate(std).tolist()]
 
 
@@ -209,7 +208,8 @@ def test_results_are_written_in_the_format_of_the_name(mercer, tmp_path, end):
             else:
                 assert cell in (None, "") or cell != cell
     if end in ("npz", "jsonl"):
-        mercer("pca", path, "--columns", "x,file", "--impute", "drop", "-o", "out")
+        types = ("--type", "x=number,file=number")
+        mercer("pca", path, "--columns", "x,file", "--impute", "drop", *types, "-o", "out")
         assert mercer("denoise", "out/model.mercer", path, "-o", f"d.{end}").code == 0
         assert list(read_table(f"d.{end}").columns) == ["row", "x", "file"]
 
@@ -266,7 +266,9 @@ def test_identifiers_stay_exact(mercer, tmp_path):
     ids = [2**53 + i for i in range(12)]
     path = write(tmp_path / "a.csv", id=ids, x=range(12), kind=[ids[i % 2] for i in range(12)])
     done = mercer("pca", path, "--ignore", "kind")
-    assert done.code == 1 and "integers above 2^53" in done.err and "--ignore id" in done.err
+    assert done.code == 0 and re.search("id +identifier +not used", done.err), done
+    done = mercer("pca", path, "--ignore", "kind", "--strict")
+    assert done.code == 1 and "'id' is an identifier" in done.err and "--ignore id" in done.err
     assert (
         mercer("fit", "svc", path, "--ignore", "id", "--target", "kind", "-o", "m.mercer").code == 0
     )
@@ -276,24 +278,23 @@ def test_identifiers_stay_exact(mercer, tmp_path):
     assert columns(out)["id"] == [str(i) for i in ids]
 
 
-def test_onehot_all_asks_about_what_is_hardly_a_category(mercer, tmp_path):
+def test_types_of_columns_can_be_chosen(mercer, tmp_path):
     path = tmp_path / "a.csv"
-    lines = [f"day {i + 1:02d};{i},5 m;{'ab'[i % 2]};{i}" for i in range(20)]
-    path.write_text("day;size;kind;y\n" + "\n".join(lines) + "\n")
-    done = mercer(
-        "fit", "ridge", path, "--target", "y", "--onehot", "all", "--columns", "day,size,kind"
-    )
-    assert done.code == 1 and "--onehot all,day,size" in done.err, done
-    assert (
-        "'day' contains 20 different values" in done.err
-        and "'size' contains 20 different values" in done.err
-    )
-    done = mercer(
-        "score", "ridge", path, "--target", "y", "--onehot", "all", "--ignore", "day,size"
-    )
-    assert done.code == 0, done
-    more = ("--onehot", "all,size", "--ignore", "day")
-    assert mercer("fit", "ridge", path, "--target", "y", *more).code == 0
+    lines = [f"day {i + 1:02d};{'ab'[i % 2]}{i};{'cd'[i % 2]};{i}" for i in range(20)]
+    path.write_text("day;code;kind;y\n" + "\n".join(lines) + "\n")
+    done = mercer("fit", "ridge", path, "--target", "y")
+    assert done.code == 0 and re.search("code +identifier +not used", done.err), done
+    assert re.search("day +identifier", done.err) and re.search("kind +category", done.err), done
+    done = mercer("score", "ridge", path, "--target", "y", "--type", "code=category")
+    assert done.code == 0 and re.search("code +category +one-hot, 20 levels", done.err), done
+    done = mercer("fit", "ridge", path, "--target", "y", "--strict")
+    assert done.code == 1 and "3 columns need a decision" in done.err, done
+    options = done.err.split("add: ")[1].split()  # the message contains options that work
+    assert mercer("fit", "ridge", path, "--target", "y", "--strict", *options).code == 0
+    done = mercer("fit", "ridge", path, "--target", "y", "--type", "code")
+    assert done.code == 2 and "'code' is not NAME=VALUE" in done.err, done
+    done = mercer("fit", "ridge", path, "--target", "y", "--impute", "mean", "--impute", "drop")
+    assert done.code == 2 and "give one method (mean drop)" in done.err, done
 
 
 @pytest.mark.parametrize("blocked", [("click",), ("rich",), ("click", "rich")])

@@ -40,9 +40,9 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
     assert (
         done.code == 0
         and done.out == ""
-        and "Column 'city' was one-hot encoded: 3 values" in done.err
+        and re.search("city +category +one-hot, 3 levels", done.err)
     )
-    assert "Missing numbers were replaced by the median" in done.err
+    assert re.search(r"height +number +standardised, missing = [\d.]+ +1\n", done.err)
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == [
         "embedding.csv",
@@ -90,7 +90,7 @@ def test_text_in_a_report_is_escaped(mercer, tmp_path):
 def test_without_a_folder_data_go_to_stdout_and_words_to_stderr(mercer, people):
     done = mercer("pca", people, "--columns", "age,price")
     assert done.out.startswith("row,component1,component2\n1,")
-    assert "2 numeric columns" in done.err
+    assert re.search("age +number", done.err) and "city" not in done.err
     assert mercer("pca", people, "--columns", "age,price", "-q").err == ""
 
 
@@ -145,9 +145,7 @@ def test_what_else_a_model_can_say(mercer, people):
     assert json.loads(made.out)["points"] == 20
     assert len(load_trained("small.mercer").estimator.X_fit_) == 20
     said = mercer("info", "small.mercer").out
-    assert (
-        "KernelRidge" in said and "one-hot encoded: 3 values" in said and "mercer fit ridge" in said
-    )
+    assert "KernelRidge" in said and "one-hot, 3 levels" in said and "mercer fit ridge" in said
     assert (
         "omit the options that set them" in mercer("score", "r.mercer", people, "--standardize").err
     )
@@ -203,12 +201,11 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     (tmp_path / "a.fasta").write_text(fasta)
     done = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))", "-o", "out", "--color",
                   "name")  # fmt: skip
-    assert done.code == 0 and "The points are the texts of the column 'sequence'" in done.err
-    assert "contains text" in mercer("pca", "a.fasta").err
+    assert done.code == 0 and re.search("sequence +texts +point of the kernel", done.err)
     bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as its help says
     assert bare.code == 0 and bare.out.startswith("row,component1"), bare
     asked = mercer("pca", "a.fasta", "--kernel", "Spectrum(1)", "--columns", "name")
-    assert asked.code == 0 and "the column 'name'" in asked.err
+    assert asked.code == 0 and re.search("name +texts", asked.err)
     told = mercer("transform", "out/model.mercer", "a.fasta").out
     assert len(told.splitlines()) == 13
     assert "nothing to score" in mercer("score", "out/model.mercer", "a.fasta").err
@@ -249,11 +246,11 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("pcaa",), 2, "Did you mean 'pca'?"),
         (("pca", people, "--colr", "x"), 2, "--color"),
         (
-            ("pca", people, "--ignore", "city,kind"),
+            ("pca", people, "--ignore", "city,kind", "--strict"),
             1,
-            "column 'height': 1 of 80",
+            "'height' has 1 missing value",
         ),
-        (("pca", people, "--impute", "mean"), 1, "'Bonn' on line 2"),
+        (("pca", people, "--strict"), 1, "add: --onehot city,kind --impute mean"),
         (("pca", people, "--columns", "age", "--kernel", "RBFF()"), 1, "did you mean RBF?"),
         (("pca", "peple.csv"), 1, "did you mean people.csv?"),
         (("pca", people, "-k", "two"), 2, "neither a number of components nor a fraction"),
@@ -324,7 +321,7 @@ def test_independence_of_what_is_complete_on_both_sides(mercer, people):
     assert done.code == 0 and "1 of 80 rows dropped" in done.err, done
     mixed = mercer("test", "independence", people, "--x", "age", "--y", "city", "--kernel-y",
                    "Spectrum(1)", "--permutations", "19")  # fmt: skip
-    assert mixed.code == 0 and "texts of the column 'city'" in mixed.err, mixed
+    assert mixed.code == 0 and re.search("city +texts", mixed.err), mixed
 
 
 def test_files_of_functions(mercer, tmp_path):
@@ -365,7 +362,7 @@ def test_the_standard_input_has_a_name(mercer, people, monkeypatch):
 
 
 def test_debug_shows_the_traceback(people, tmp_path):
-    done = process("pca", people, "--debug", cwd=tmp_path)
+    done = process("pca", people, "--strict", "--debug", cwd=tmp_path)
     assert done.returncode == 1 and "Traceback" in done.stderr
 
 

@@ -43,7 +43,7 @@ def test_a_page(mercer, flowers, tmp_path):
     ("options", "words"),
     [
         (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
-        ((), "column 'kind': contains text"),
+        (("--strict",), "'kind' contains categories"),
         (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
         (
             ("--ignore", "kind", "--second", "gtm"),
@@ -63,8 +63,10 @@ def test_what_cannot_be_shown(mercer, flowers, options, words):
 
 def test_missing_values_and_a_port_in_use(mercer, flowers):
     flowers.write_text(flowers.read_text("utf-8") + "x,,1.0,2.0\n", "utf-8")
-    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
-    assert done.code == 1 and "1 of 61 values are missing" in done.err
+    options = ("--color", "kind", "--export", "page.html")
+    done = mercer("explore", flowers, *options, "--strict")
+    assert done.code == 1 and "has 1 missing value" in done.err
+    assert mercer("explore", flowers, *options).code == 0
     options = ("--color", "kind", "--impute", "drop")
     done = mercer("explore", flowers, *options, "--new", flowers, "--export", "page.html")
     assert done.code == 0 and "1 of 61 rows dropped" in done.err
