@@ -186,7 +186,7 @@ def mistakes(code):
 
 
 def resolved(node, known):
-    """Return what an expression such as `mercer.kernels.RBF` stands for, or None."""
+    """Return the value of an expression such as `mercer.kernels.RBF`, or None if unknown."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Attribute):
