@@ -19,7 +19,8 @@ demo: $(VENV)/.cli ## kernel PCA of the digits: a picture, a model and a report
 	$(BIN)/mercer demo --output out
 
 test: lint ## run the checks of `lint` and the tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest # in two processes: their threads must not multiply
+	@# two processes, whose threads must not multiply; processes started by tests share bytecode
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 lint: $(VENV)/.dev ## check style, types, layers, spelling, names and prose
 	$(BIN)/ruff check

@@ -1,5 +1,6 @@
 """All code in docstrings, the README, the docs and the examples runs."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -7,6 +8,7 @@ import os
 import pkgutil
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,21 @@ MODULES = sorted(m.name for m in pkgutil.walk_packages(mercer.__path__, "mercer.
 PAGES = page_output.pages()
 
 
+def is_slow(page):
+    """Return True for the tutorials whose Python code needs several seconds."""
+    runs_shell = page_output.has_marker(page.read_text("utf-8"), "run shell")
+    return page.parent.name == "tutorials" and not runs_shell
+
+
 def page_parameter(page):
-    """Return a page as a test parameter, marked `data` if it needs external data."""
-    needs_data = page_output.has_marker(page.read_text("utf-8"), "needs data")
-    name = page.relative_to(ROOT).as_posix()
-    return pytest.param(page, id=name, marks=[pytest.mark.data] if needs_data else [])
+    """Return a page as a test parameter, marked `data` if it needs external data.
+
+    Slow tutorials are marked `long`; `test_names_in_slow_code_exist` checks them in every run.
+    """
+    marks = [pytest.mark.long] if is_slow(page) else []
+    if page_output.has_marker(page.read_text("utf-8"), "needs data"):
+        marks.append(pytest.mark.data)
+    return pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=marks)
 
 
 ROOMS = [
@@ -45,6 +57,17 @@ NAMES = [
     or inspect.isfunction(thing)
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Examples that take more than a second: `pytest -m long` and `make docs` run them.
+SLOW_EXAMPLES = {
+    *("dna", "feature_maps", "karhunen_loeve", "kernel_pls", "kernel_search", "mixed_table"),
+    *("out_of_core", "perceptron_mistakes", "preimage_path", "primal_and_dual", "reduced_set"),
+    *("svm_gamma", "svm_gap"),
+}
+
+
+def example_parameter(example):
+    marks = [pytest.mark.long] if example.stem in SLOW_EXAMPLES else []
+    return pytest.param(example, id=example.name, marks=marks)
 
 
 class Finder(doctest.DocTestFinder):
@@ -104,7 +127,7 @@ def test_links_on_a_page_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("example", list(map(example_parameter, EXAMPLES)))
 def test_examples_run(example, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     picture = ROOT / "out" / f"{example.stem}.png"
@@ -120,6 +143,95 @@ def test_examples_run(example, capsys):
     if example.stem == "digits_kernel_pca":  # this example prints its results
         for words in ("9 components", "the exact total tr(HKH)", "residual", "time", "memory"):
             assert words in said
+
+
+# --- code that only `pytest -m long` runs -------------------------------------------------------
+
+
+def mistakes(code):
+    """Yield imports of mercer that fail, and calls of imported names with unknown parameters."""
+    tree, known = ast.parse(code), {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for name in names:
+                    if name.name.split(".")[0] == "mercer":
+                        importlib.import_module(name.name)
+                        known[name.asname or "mercer"] = sys.modules[
+                            name.name if name.asname else "mercer"
+                        ]
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                if module.split(".")[0] == "mercer":
+                    for name in names:
+                        try:
+                            exec(f"from {module} import {name.name} as imported", found := {})
+                        except ImportError as error:
+                            yield f"line {node.lineno}: {error}"
+                        else:
+                            known[name.asname or name.name] = found["imported"]
+    for node in ast.walk(tree):
+        try:
+            match node:
+                case ast.Attribute():
+                    resolved(node, known)
+                case ast.Call(func=function, keywords=keywords):
+                    called = resolved(function, known)
+                    parameters = inspect.signature(called).parameters if called else {}
+                    if called and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                        names = {keyword.arg for keyword in keywords} - {None}
+                        if unknown := names - set(parameters):
+                            yield f"line {node.lineno}: {ast.unparse(function)} has no {unknown}"
+        except AttributeError as error:
+            yield f"line {node.lineno}: {error}"
+
+
+def resolved(node, known):
+    """Return the value of an expression such as `mercer.kernels.RBF`, or None if unknown."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = resolved(node.value, known)
+        return getattr(owner, node.attr) if inspect.ismodule(owner) else None
+    return None
+
+
+def python_code(path):
+    text = path.read_text("utf-8")
+    if path.suffix == ".py":
+        return text
+    return "".join(block["code"] for block in page_output.python_blocks(text))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(page for page in PAGES if is_slow(page)),
+        *(example for example in EXAMPLES if example.stem in SLOW_EXAMPLES),
+    ],
+    ids=lambda path: path.name,
+)
+def test_names_in_slow_code_exist(path):
+    code = python_code(path)
+    assert "mercer" in code and list(mistakes(code)) == []
+
+
+def test_slow_examples_exist():
+    assert {example.stem for example in EXAMPLES} >= SLOW_EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("from mercer import SVC\nSVC(C=2.0).fit(X, y)", 0),
+        ("from mercer import SVC, Nothing", 1),
+        ("from mercer.nothing import SVC", 1),
+        ("from mercer import SVC\nSVC(sigma=2.0)", 1),
+        ("import mercer\nmercer.kernels.RBF(length_scale=1.0) + mercer.kernels.RFB()", 1),
+        ("import mercer.kernels as k\nk.RBF(gamma=1.0)\nf.nothing(a=1)", 1),
+    ],
+)
+def test_mistakes_in_slow_code_are_found(code, found):
+    assert len(set(mistakes(code))) == found
 
 
 # --- the site, which `make docs` builds ---------------------------------------------------------

@@ -19,6 +19,7 @@ from mercer.solvers import (
     NormPenaltySolver,
     OutOfCoreNewton,
     Penalty,
+    PowerDeflation,
     ReducedExpansionRisk,
     RegularisedRisk,
     SMOThenInteriorPoint,
@@ -121,7 +122,9 @@ def test_eigen_solvers(solver, kernel, hold):
     with warnings.catch_warnings():
         # LAPACK needs the full array, with a warning
         warnings.simplefilter("ignore", DensifyWarning)
-        for k in (1, 5, 20):
+        # the power method needs many products for 20 components
+        slow = isinstance(solver, PowerDeflation) and hold is not zoo.DenseGram
+        for k in (1, 5) if slow else (1, 5, 20):
             check_solver(solver, K, k=k, rtol=1e-7)
 
 

@@ -58,6 +58,11 @@ def has_marker(text: str, marker: str) -> bool:
     return found is not None and f"<!-- {marker} -->" in found[0]
 
 
+def python_blocks(text: str) -> list[re.Match[str]]:
+    """Return the Python blocks of a page."""
+    return [block for block in _BLOCK.finditer(text) if block["language"] == "python"]
+
+
 def run_page(text: str, name: str) -> list[tuple[re.Match[str], str]]:
     """Run the blocks of a page and return each of them with the output that it printed."""
     namespace = {"__name__": "page"}
@@ -82,10 +87,12 @@ def run_page(text: str, name: str) -> list[tuple[re.Match[str], str]]:
 def run_command(line: str) -> str:
     """Run a line of a shell and return its standard output and standard error.
 
-    A plain `mercer` command runs in this process, because starting Python takes most of the time.
+    A `mercer` command without a pipe runs in this process, because starting Python takes most of
+    the time.
     """
     words = shlex.split(line)
     code: str | int | None = None
+    words, file = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, None)
     if words[:1] != ["mercer"] or {"|", ">"} & set(words):
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
@@ -103,7 +110,8 @@ def run_command(line: str) -> str:
         printed = io.StringIO()
         with (
             mock.patch.object(sys, "argv", words),
-            contextlib.redirect_stdout(printed),
+            open(file, "w", encoding="utf-8") if file else contextlib.nullcontext(printed) as out,
+            contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(printed),
         ):
             try:

@@ -80,19 +80,27 @@ def test_inducing_points_on_collinear_columns_with_a_length_scale_each():
     assert model.log_marginal_likelihood_value_ <= exact + 1e-6 * abs(exact)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", degenerate(40))
-def test_degenerate_data(name, solver):
+# One kernel for each data set and solver; `pytest -m long` runs the other one.
+COMBINATIONS = [
+    pytest.param(name, solver, matern, marks=[pytest.mark.long] * ((i + j + matern) % 2))
+    for i, name in enumerate(degenerate(40))
+    for j, solver in enumerate(SOLVERS)
+    for matern in (False, True)
+]
+
+
+@pytest.mark.parametrize(("name", "solver", "matern"), COMBINATIONS)
+def test_degenerate_data(name, solver, matern):
     X, y = degenerate(40)[name]
     scales = [1.0] * X.shape[1]
-    for normalize_y, kernel in enumerate((RBF(scales), Matern(scales, nu=2.5))):
-        model = GaussianProcessRegressor(
-            1.0 * kernel + White(0.1), solver=solver, rank=20, normalize_y=bool(normalize_y)
-        )
-        fit_with_convergence_warnings(model, X, y)
-        mean, std = model.predict(X, return_std=True)
-        assert np.isfinite(mean).all() and np.isfinite(std).all()
-        assert np.isfinite(model.log_marginal_likelihood_value_)
+    kernel = Matern(scales, nu=2.5) if matern else RBF(scales)
+    model = GaussianProcessRegressor(
+        1.0 * kernel + White(0.1), solver=solver, rank=20, normalize_y=matern
+    )
+    fit_with_convergence_warnings(model, X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(std).all()
+    assert np.isfinite(model.log_marginal_likelihood_value_)
 
 
 @pytest.mark.parametrize("name", degenerate(40))

@@ -98,7 +98,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", list(CASES))
+# The processes need most of the time to import the library.
+@pytest.mark.parametrize(
+    "case", ["krylov, tiled", "nystroem", pytest.param("krylov, dense", marks=pytest.mark.long)]
+)
 def test_an_interrupted_fit_leaves_nothing_behind(case):
     n, after, options = CASES[case]
     done = subprocess.run(

@@ -112,8 +112,16 @@ def test_translation_changes_no_neighbour(kernel, offset, rng):
     assert not warned
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-@pytest.mark.parametrize("entry", **zoo.every(domain="vectors"))
+# Each kernel at every second offset; `pytest -m long` runs the other ones.
+EVERY = zoo.every(domain="vectors")["argvalues"]
+ENTRIES_AT_OFFSETS = [
+    pytest.param(entry, offset, id=f"{entry.id}-{offset:g}", marks=[pytest.mark.long] * (turn % 2))
+    for number, entry in enumerate(EVERY)
+    for turn, offset in enumerate(OFFSETS, start=number)
+]
+
+
+@pytest.mark.parametrize(("entry", "offset"), ENTRIES_AT_OFFSETS)
 def test_neighbours_are_right_or_a_warning_is_given(entry, offset, rng):
     kernel = entry.kernel
     X = rng.integers(-(2**12), 2**12, (12, entry.columns or 3)) / 2**10 + offset

@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 from shell import ENVIRONMENT
 
 from mercer import load as load_trained
@@ -29,8 +30,9 @@ def outputs(folder):
     return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
 
 
-def test_killed_and_resumed_runs_end_with_the_same_bits(tmp_path):
-    X = np.random.default_rng(0).normal(size=(20_000, 5))
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_killed_and_resumed_runs_end_with_the_same_bits(kills, tmp_path):
+    X = np.random.default_rng(0).normal(size=(10_000, 5))
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "a.npy", X)
@@ -41,7 +43,7 @@ def test_killed_and_resumed_runs_end_with_the_same_bits(tmp_path):
     wanted = outputs(tmp_path / "whole" / "out")
     assert list(wanted) == list(FILES)
     draw, out = random.Random(0), tmp_path / "killed" / "out"
-    for _ in range(3):
+    for _ in range(kills):
         run = start([*arguments, "--resume"], tmp_path / "killed")
         time.sleep(took * draw.uniform(0.3, 0.95))
         run.send_signal(signal.SIGKILL)

@@ -183,7 +183,9 @@ def test_residuals_are_those_of_the_geometry(seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 8))]
+)
 def test_auto_is_at_least_as_good_as_every_method(block):
     for seed in range(25 * block, 25 * block + 25):
         f = problem(seed)

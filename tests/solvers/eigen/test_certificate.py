@@ -181,7 +181,9 @@ def refuses(solver, entry, stopped):
     return isinstance(solver, LowRankEigen) and (few or not entry.psd)
 
 
-@pytest.mark.parametrize("case", range(30))
+@pytest.mark.parametrize(
+    "case", [*range(12), *(pytest.param(case, marks=pytest.mark.long) for case in range(12, 30))]
+)
 def test_every_printed_bound_holds(case):
     for problem in range(10):
         rng = np.random.default_rng([case, problem])
