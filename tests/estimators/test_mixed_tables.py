@@ -96,7 +96,7 @@ def test_every_frame_gives_the_same_model(model, form):
     assert np.isfinite(output(model, FRAME.assign(sex="unknown", port="X"))).all()
 
 
-@pytest.mark.parametrize("form", ["pandas", "objects", "polars strings"])
+@pytest.mark.parametrize("form", ["pandas", "objects", "polars", "polars strings"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_save(model, form, tmp_path):
     X = FRAMES[form]
