@@ -20,7 +20,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from mercer import GaussianProcessRegressor, KernelRidge
-from mercer.kernels import RBF, BagOfWords, Callable, Select, White
+from mercer.kernels import RBF, BagOfWords, Equal, Select, White
 
 rng = np.random.default_rng(0)
 words = np.array(["wild", "single", "estate", "classic", "strong", "mild", "organic", "house"])
@@ -32,7 +32,7 @@ y = value + 2 * np.tanh((X["altitude"] - 1200) / 300) - 0.05 * X["age"] + rng.no
 
 # %% `Select` applies a kernel to some columns.  Kernels are added, or multiplied for interactions.
 text, numbers = Select(BagOfWords(), "label"), Select(RBF((400.0, 20.0)), ["altitude", "age"])
-origin = Select(Callable(lambda a, b: float(a == b), contract="pair"), "origin")
+origin = Select(Equal(), "origin")
 figure, axes = plt.subplots(1, 3, figsize=(12.0, 4.2), sharey=True, layout="constrained")
 kernels = {
     "altitude, age": numbers,

@@ -200,7 +200,7 @@ def _reject_one_dimension(X: Points, owner: str) -> None:
 
 
 _STRUCTURED = {  # for each type of points that are not vectors: its name, and suitable kernels
-    (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
+    (str, bytes): ("strings", "Equal (categories), Spectrum, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
 # An array-like object has at least one of these attributes.
@@ -222,7 +222,7 @@ def reject_structured(X: Points, owner: str) -> None:
         _refuse_columns(X, owner)
         return
     try:
-        first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+        first = _first_value(X) if is_table(X) else X[0]
     except (TypeError, IndexError, KeyError):
         return  # X is not a sequence, or is empty
     if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
@@ -256,13 +256,19 @@ def _refuse_columns(X: Points, owner: str) -> None:
     if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
         return
     for position, name in enumerate(X.columns):
-        first = next(iter(get_column(X, position)))
+        first = _first_value(get_column(X, position))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
             raise ValueError(
                 f"{owner} requires vectors, but the column {name!r} contains {first!r}; use a "
-                f"separate kernel per column: Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
-                f"(see docs/structured.md)"
+                f"separate kernel per column: Select(RBF(), [...]) * Select(Equal(), {name!r}) for "
+                f"categories, or Select(Spectrum(3), {name!r}) for texts (see docs/structured.md)"
             )
+
+
+def _first_value(column: Any) -> Any:
+    """Return the first value of a column that is not missing, or None."""
+    known = column.drop_nulls() if hasattr(column, "drop_nulls") else column.dropna()
+    return next(iter(known), None)
 
 
 def _is_text(value: object) -> bool:
@@ -329,7 +335,7 @@ def _copy_point(x: Any) -> Any:
     if kind is dict:
         return {name: _copy_point(value) for name, value in x.items()}
     if isinstance(x, np.ndarray) and x.dtype == object:
-        out = np.empty_like(x)
+        out = np.empty(x.shape, dtype=object)  # in C order, so that ravel() is not a copy
         out.ravel()[:] = np.fromiter(
             (_copy_point(v) for v in x.ravel()), dtype=object, count=x.size
         )

@@ -59,6 +59,8 @@ class Domain:
         Whether the points are discrete (sets, rankings), even if they are given as numeric rows.
     selects_by_name : bool
         Whether a node of the expression selects columns of a table by name.
+    selects_objects : bool
+        Whether a node selects columns whose values need not be numbers, such as strings.
     checks_training_points : bool
         Whether `resolve` raises an error for training points from which nothing can be learned.
     distinguishes_observations : bool
@@ -86,6 +88,7 @@ class Domain:
     accepts_matrix: bool = True
     discrete: bool = False
     selects_by_name: bool = False
+    selects_objects: bool = False
     checks_training_points: bool = False
     distinguishes_observations: bool = False
     costly: bool = False
@@ -118,7 +121,8 @@ class Domain:
             kinds = {"nonnegative"}
         joint: dict[str, Any] = {f.name: any_has(inner, f.name) for f in fields(cls)}
         joint["kind"] = kinds.pop() if len(kinds) == 1 else ""
-        joint["on_vectors"] = joint["on_vectors"] and not joint["selects_by_name"]
+        if joint["selects_by_name"] or joint["selects_objects"]:
+            joint["on_vectors"] = False  # the rows of a table, which may contain other values
         for name in ("accepts_matrix", "pullback_in_tiles"):
             joint[name] = all_have(inner, name)
         return cls(**joint | known)

@@ -73,8 +73,8 @@ def _values(column: Frame, where: str) -> Column:
 def _polars_column(column: Frame, where: str) -> Column:
     """Return (dtype, values) of a string column, or (dtype, values, is_null) of a numeric one."""
     name = str(column.dtype)
-    if name == "String":
-        return (name, column.to_list())
+    if name == "String" or name.startswith(("Categorical", "Enum")):
+        return ("String", column.to_list())  # categories are loaded as strings
     if name in _POLARS_NUMBERS:
         return (name, column.fill_null(0).to_numpy(), column.is_null().to_numpy())
     raise TypeError(

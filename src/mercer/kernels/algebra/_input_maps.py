@@ -7,6 +7,7 @@ Such a kernel is positive semidefinite whenever k_1 is, for any function phi.  A
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 from abc import abstractmethod
@@ -81,7 +82,8 @@ class Select(TransformedPoints):
     columns : int, str, slice, list of int or list of str
         The indices of the columns or, for a data frame (pandas or polars), their names.  If a
         single name selects a column that is not numeric, `kernel` receives its values (for example
-        strings or sets) unchanged.
+        strings or sets) unchanged.  Rules such as `RBF("median")` are computed from the selected
+        columns.
 
     See Also
     --------
@@ -95,6 +97,18 @@ class Select(TransformedPoints):
     >>> k = Select(Linear(), [0]) * Select(Linear(), [1, 2])
     >>> k([[2.0, 1.0, 1.0]], [[3.0, 1.0, 2.0]])
     array([[18.]])
+
+    Numbers, a category and a text in one expression:
+
+    >>> import pandas as pd
+    >>> from mercer.kernels import RBF, Equal, Normalized, Spectrum
+    >>> X = pd.DataFrame({"age": [30, 40, 31], "sex": ["f", "m", "f"], "note": ["abc", "abd", ""]})
+    >>> k = Select(RBF(10.0), "age") * Select(Equal(), "sex")
+    >>> k += Select(Normalized(Spectrum(2)), "note")
+    >>> k(X).round(3)
+    array([[2.   , 0.5  , 0.995],
+           [0.5  , 2.   , 0.   ],
+           [0.995, 0.   , 1.   ]])
     """
 
     columns: Any = None
@@ -113,24 +127,59 @@ class Select(TransformedPoints):
     def _domain(self, *inner: Domain) -> Domain:
         # Names are possible only if the points are the rows of a data frame.
         by_name = inner[0].selects_by_name or np.asarray(self.columns).dtype.kind == "U"
+        objects = inner[0].selects_objects or not inner[0].accepts_matrix
         on_vectors = inner[0].on_vectors and not by_name
         # Tables with other columns have no common kind of points.
         kind = inner[0].kind if on_vectors else ""
-        return replace(inner[0], kind=kind, on_vectors=on_vectors, selects_by_name=by_name)
+        return replace(
+            inner[0],
+            kind=kind,
+            on_vectors=on_vectors,
+            selects_by_name=by_name,
+            selects_objects=objects,
+        )
 
     @property
     def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
     def _transform(self, X: Points) -> Points:
-        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        X = self._as_rows(X)
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
+        if is_table(X) and self.kernel.domain.on_vectors:
+            self._reject_missing(X, indices)
         if is_table(X) and isinstance(self.columns, str):
             values = get_column(X, indices[0])
             if getattr(values.dtype, "kind", values[:0].to_numpy().dtype.kind) not in "biuf":
                 return values
         return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
+
+    def _as_rows(self, X: Points) -> Points:
+        """Return points without a shape, such as a list of rows, as an array."""
+        if hasattr(X, "shape"):
+            return X
+        try:
+            is_numeric = np.asarray(X).dtype.kind in "biuf"
+        except ValueError:  # the rows have different lengths
+            is_numeric = True
+        return as_vectors(X, "Select") if is_numeric else np.array(X, dtype=object)
+
+    def _reject_missing(self, X: Points, indices: list[int]) -> None:
+        """Raise a ValueError if a selected column has missing values, because they have no number.
+
+        scikit-learn's message would not name the columns.
+        """
+        counts = {X.columns[j]: _count_missing(get_column(X, j)) for j in indices}
+        missing = {name: count for name, count in counts.items() if count}
+        if missing:
+            listed = ", ".join(f"column {name!r} ({count})" for name, count in missing.items())
+            raise ValueError(
+                f"Select: values are missing in {listed} of the {length(X)} rows, but the kernel "
+                f"{self.kernel} needs numbers. Replace them, for example by the mean of the column "
+                f"(sklearn.impute.SimpleImputer), or drop these rows; only kernels on categories, "
+                f"such as Equal(), accept missing values"
+            )
 
     def _column_indices(self, X: Points) -> list[int]:
         """Return the indices of the selected columns in X, all >= 0."""
@@ -162,13 +211,18 @@ class Select(TransformedPoints):
                 f"columns by index"
             )
         known = list(X.columns)
-        missing = [name for name in names if name not in known]
-        if missing:
-            raise ValueError(f"Select: there is no column {missing[0]!r} among {known}")
+        for name in names:
+            if name not in known:
+                raise ValueError(_unknown_column(name, known))
+            if known.count(name) > 1:
+                raise ValueError(
+                    f"Select: {known.count(name)} columns have the name {name!r}; rename them, or "
+                    f"select columns by index"
+                )
         return [known.index(name) for name in names]
 
     def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
-        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        X = self._as_rows(X)
         out = np.zeros((length(X), X.shape[1]))
         for index, g in zip(self._column_indices(X), G.T, strict=True):
             out[:, index] += g  # a column may be selected twice
@@ -474,6 +528,32 @@ class Periodic(VectorKernel):
         """Convert a gradient G with respect to [cos u, sin u] to a gradient with respect to x."""
         d = C.shape[1] // 2
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
+
+
+_MAX_LISTED_COLUMNS = 12  # number of column names in an error message
+
+
+def _unknown_column(name: str, known: list[Any]) -> str:
+    """Return the message for a column name that does not occur, with the most similar name."""
+    lower = {str(other).lower(): other for other in reversed(known)}
+    similar = difflib.get_close_matches(name.lower(), lower, 1)
+    hint = f"; did you mean {lower[similar[0]]!r}?" if similar else ""
+    listed = ", ".join(map(repr, known[:_MAX_LISTED_COLUMNS]))
+    more = len(known) - _MAX_LISTED_COLUMNS
+    return (
+        f"Select: there is no column {name!r} among {listed}"
+        f"{f' and {more} others' if more > 0 else ''}{hint}"
+    )
+
+
+def _count_missing(column: Any) -> int:
+    """Return the number of missing values (null, NaN) in a numeric column; 0 for other columns."""
+    kind = getattr(column.dtype, "kind", None) or column[:0].to_numpy().dtype.kind
+    if kind not in "biuf":
+        return 0
+    if hasattr(column, "isna"):
+        return int(column.isna().sum())
+    return int(column.null_count() + (column.is_nan().sum() if kind == "f" else 0))
 
 
 def _is_column_index(value: object) -> bool:
