@@ -44,6 +44,11 @@ def length(X: Points) -> int:
         if len(shape) == 0:
             raise TypeError(f"expected a collection of points, got the scalar {X!r}")
         return int(shape[0])
+    if not hasattr(X, "__len__"):
+        raise TypeError(
+            f"expected a collection of points, got a single object of type {type(X).__name__}; "
+            f"for one point, pass a list [x], or a slice of the collection, X[:1] instead of X[0]"
+        )
     return len(X)
 
 
@@ -252,10 +257,17 @@ def _refuse_columns(X: Points, owner: str) -> None:
     for position, name in enumerate(X.columns):
         first = next(iter(get_column(X, position)))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
+            categories = ""
+            if isinstance(first, str):
+                categories = (
+                    "for categories, convert the table to numbers with mercer.tables.Recipe or "
+                    "scikit-learn's OneHotEncoder, for instance in make_pipeline(Recipe(), ...); "
+                    "for other strings, "
+                )
             raise ValueError(
-                f"{owner} requires vectors, but the column {name!r} contains {first!r}; use a "
-                f"separate kernel per column: Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
-                f"(see docs/structured.md)"
+                f"{owner} requires vectors, but the column {name!r} contains {first!r}; "
+                f"{categories}use a separate kernel per column: Select(Spectrum(3), {name!r}) * "
+                f"Select(RBF(), [...]) (see docs/structured.md)"
             )
 
 
