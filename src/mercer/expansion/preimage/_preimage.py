@@ -16,6 +16,7 @@ from ..._core import (
     MemoryBudgetError,
     MemoryLimit,
     NotDifferentiableError,
+    NotebookResult,
     Points,
     Stopwatch,
     check_budget,
@@ -169,7 +170,7 @@ _MAX_DENSE_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class PreImages:
+class PreImages(NotebookResult):
     """Approximate pre-images: points z_c for which phi(z_c) is close to the functions f_c.
 
     `Expansion.preimage` returns this object.
