@@ -144,6 +144,7 @@ def test_a_large_mean_costs_no_digits():
 
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+@pytest.mark.filterwarnings("ignore:KernelRidgeCV predicts worse than the mean")  # intended
 def test_alphas_below_rounding_are_left_out():
     with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are skipped") as said:
         model = KernelRidgeCV([1e-20, 0.1], kernel="linear").fit(X, y)

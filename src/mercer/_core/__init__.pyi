@@ -44,6 +44,7 @@ from ._jit import (
     jit,
 )
 from ._lazy import attach, optional_type
+from ._notebook_display import NotebookResult, format_value, html_result
 from ._points import (
     PointCollection,
     as_csr,
@@ -105,6 +106,7 @@ __all__ = [
     "NotDifferentiableError",
     "NotMercerWarning",
     "NotPositiveDefiniteError",
+    "NotebookResult",
     "PointCollection",
     "Points",
     "Progress",
@@ -137,9 +139,11 @@ __all__ = [
     "fmax",
     "fmin",
     "format_bytes",
+    "format_value",
     "former_name",
     "former_names",
     "get_column",
+    "html_result",
     "ignore_overflow",
     "install_former_modules",
     "is_count",

@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 # A function of a class, an unknown keyword and its value, which returns a sentence, or "".
@@ -62,7 +62,7 @@ def explain_arguments(cls: type[T], advice: Advice, order: Sequence[str] | None 
             raise TypeError(text) from None
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    cls.__init__ = __init__  # type: ignore[assignment,misc]
+    cast(Any, cls).__init__ = __init__
     return cls
 
 

@@ -44,6 +44,11 @@ def length(X: Points) -> int:
         if len(shape) == 0:
             raise TypeError(f"expected a collection of points, got the scalar {X!r}")
         return int(shape[0])
+    if not hasattr(X, "__len__"):
+        raise TypeError(
+            f"expected a collection of points, got a single object of type {type(X).__name__}; "
+            f"for one point, pass a list [x], or a slice of the collection, X[:1] instead of X[0]"
+        )
     return len(X)
 
 
@@ -259,9 +264,11 @@ def _refuse_columns(X: Points, owner: str) -> None:
         first = _first_value(get_column(X, position))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
             raise ValueError(
-                f"{owner} requires vectors, but the column {name!r} contains {first!r}; use a "
-                f"separate kernel per column: Select(RBF(), [...]) * Select(Equal(), {name!r}) for "
-                f"categories, or Select(Spectrum(3), {name!r}) for texts (see docs/structured.md)"
+                f"{owner} requires vectors, but the column {name!r} contains {first!r}; convert "
+                f"categories to numbers with mercer.tables.Recipe or scikit-learn's OneHotEncoder, "
+                f"for instance in make_pipeline(Recipe(), ...), or use a separate kernel per "
+                f"column: Select(RBF(), [...]) * Select(Equal(), {name!r}) for categories, "
+                f"Select(Spectrum(3), {name!r}) for texts (see docs/structured.md)"
             )
 
 

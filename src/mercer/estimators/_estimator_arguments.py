@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from .._core import first_known, short_repr
+from .._core import closest_name, first_known, short_repr
 
 # Keyword-only parameters at the beginning of a signature: those that most users set.
 _FIRST = (
@@ -153,3 +154,43 @@ def estimator_argument_advice(cls: type, name: str, value: Any) -> str:
         always = "always has" if hasattr(cls, "predict_proba") else "never has"
         return f"{cls.__name__} {always} predict_proba. Leave this argument out"
     return _WITHOUT_PARAMETER.get(name, "").format(model=cls.__name__)
+
+
+def unknown_option_error(
+    cls: type, method: str, known: set[str], params: Mapping[str, Any]
+) -> TypeError:
+    """Return the error for an unknown keyword of a method such as `predict`.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the estimator.
+    method : str
+        The name of the method.
+    known : set of str
+        The names of its parameters.
+    params : mapping
+        The keywords that were passed, at least one of which is unknown.
+    """
+    name = next(name for name in params if name not in known)
+    advice = _OPTIONS_OF_CLASS.get((cls.__name__, name), _OPTIONS.get(name, ""))
+    similar = closest_name(name, known - {"self"})
+    if not advice and similar:
+        advice = f"Did you mean {similar}?"
+    text = f"{cls.__name__}.{method}() got an unexpected keyword argument {name!r}"
+    return TypeError(f"{text}. {advice}" if advice else text)
+
+
+_STD = (
+    "This model has no predictive distribution. Use GaussianProcessRegressor or KernelRidge, whose "
+    "predict has return_std"
+)
+# Keywords of methods of other estimators, and what to use instead.
+_OPTIONS = {"return_std": _STD, "return_cov": _STD}
+# Advice that differs for some classes.
+_OPTIONS_OF_CLASS = {
+    ("KernelRidgeCV", "return_std"): (
+        "Fit the chosen model with KernelRidge, which has it: KernelRidge(model.alpha_, "
+        "kernel=model.kernel_, fit_intercept=model.fit_intercept).fit(X, y)"
+    )
+}

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._core import (
     MemoryLimit,
+    NotebookResult,
     Points,
     as_vectors,
     blas_threads,
@@ -28,8 +29,8 @@ from ..models.kernel_learning import ExpressionSearch, SearchLog
 from .gaussian_process._gp_regressor import GaussianProcessRegressor
 
 
-@dataclass(frozen=True, eq=False)
-class FoundKernel:
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundKernel(NotebookResult):
     """The result of `search_kernels`; `print` shows the log of the search.
 
     Attributes

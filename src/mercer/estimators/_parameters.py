@@ -50,7 +50,11 @@ from .._core import (
 from ..blocks import is_chunked
 from ..expansion import Expansion, Primal
 from ._blockwise import call_on_blocks, check_block_support
-from ._estimator_arguments import estimator_argument_advice, signature_order
+from ._estimator_arguments import (
+    estimator_argument_advice,
+    signature_order,
+    unknown_option_error,
+)
 
 # Constraints of numbers, by the names that `parameter` accepts.
 _NUMBERS = {
@@ -317,9 +321,14 @@ def _has_attributes(cls: type, names: list[str]) -> bool:
 def predict_method(method: F) -> F:
     """Make a method of a fitted estimator run in `n_jobs` threads and accept data in blocks."""
     in_threads = _in_threads(method)
+    signature = inspect.signature(method).parameters.values()
+    known = {p.name for p in signature}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature)
 
     @wraps(method)
     def run_method(self: Any, *args: Any, **params: Any) -> Any:
+        if params and not takes_any and not params.keys() <= known:
+            raise unknown_option_error(type(self), method.__name__, known, params)
         X = (args or (params.get("X"),))[0]  # X may be passed by keyword
         if is_chunked(X):
             other_params = {name: value for name, value in params.items() if name != "X"}

@@ -29,7 +29,7 @@ from ..blocks import BlockRows, Blocks, RowSample, map_rows, select_rows
 from ..expansion import Expansion
 from ..gram import memoise_if_affordable, warn_if_cancelled
 from ..kernels import Kernel, Precomputed, as_index_kernel, shifted_to_data
-from ..kernels.validity import known_counterexample
+from ..kernels.validity import check_gram, known_counterexample
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +297,35 @@ def warn_if_indefinite(kernel: Kernel, X: Points, order: int | None = 0) -> bool
         NotMercerWarning,
     )
     return True
+
+
+_MAX_CHECKED_POINTS = 50  # points on which a function is checked; its values may be expensive
+
+
+def warn_if_indefinite_on_points(kernel: Kernel, evaluated: Kernel, X: Points) -> None:
+    """Warn if a kernel without known properties is indefinite on some of the points.
+
+    `evaluated` is the kernel, or the same kernel with stored values.  The check uses the centred
+    kernel matrix of at most 50 points, so that conditionally positive definite functions pass it.
+    It can find a counterexample, but cannot prove validity.
+    """
+    if kernel.properties.rule or kernel.properties.order is not None or not length(X):
+        return
+    n = min(length(X), _MAX_CHECKED_POINTS)
+    rows = np.linspace(0, length(X) - 1, n).astype(np.intp)
+    K = np.asarray(evaluated(take(X, rows)), dtype=float)
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    check = check_gram(0.5 * (K + K.T))
+    if not check.finite or check.semidefinite:
+        return
+    lowest, highest = check.eigenvalues[0], check.eigenvalues[-1]
+    warn_caller(
+        f"{kernel} is not a Mercer kernel, nor conditionally positive definite of order 1: the "
+        f"centred kernel matrix of {n} of the points has eigenvalues from {lowest:.4g} to "
+        f"{highest:.4g}. The fitted model may be unreliable; choose a Mercer kernel, or set "
+        f"indefinite='clip', 'flip' or 'shift'",
+        NotMercerWarning,
+    )
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Points) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core import (
+    NotebookResult,
     Points,
     as_float64,
     blas_threads,
@@ -70,8 +71,8 @@ class _Tuning:
 _TUNING = _Tuning()
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(NotebookResult):
     """The result of `tune`; `print` shows a summary.
 
     Attributes

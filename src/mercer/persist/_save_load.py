@@ -65,9 +65,10 @@ def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = Non
     """
     model = _as_table_model(model)
     if type(model) not in by_class():
+        search = "save its best_estimator_; " if hasattr(model, "best_estimator_") else ""
         raise TypeError(
             f"mercer.save stores estimators of mercer, Expansion and Primal, got an object of type "
-            f"{type(model).__name__}; to save a scikit-learn pipeline that contains such "
+            f"{type(model).__name__}; {search}to save a scikit-learn pipeline that contains such "
             f"estimators, use skops.io"
         )
     if hasattr(model, "_validate_params"):

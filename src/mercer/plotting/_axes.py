@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Integral
@@ -240,7 +241,7 @@ class PlotWindow(NamedTuple):
     def evaluate(self, f: Callable[[np.ndarray], Any], name: str = "function") -> np.ndarray:
         """Return the values of f at the grid points; `name` is used in error messages."""
         grid = self.grid
-        values = np.asarray(f(grid), dtype=float)
+        values = np.asarray(evaluate_on_grid(f, grid), dtype=float)
         if values.size != len(grid):
             raise ValueError(
                 f"the {name} returned shape {values.shape} for {len(grid)} points - usually "
@@ -259,6 +260,17 @@ class PlotWindow(NamedTuple):
         ax.set(xlim=horizontal[[0, -1]], ylim=vertical[[0, -1]])
         ax.set_aspect("equal", adjustable="box")
         return ax
+
+
+def evaluate_on_grid(f: Callable[..., Any], grid: np.ndarray, **options: Any) -> Any:
+    """Return f(grid), without scikit-learn's warning that an array has no feature names.
+
+    A model that was fitted to a data frame expects its column names; the columns of a grid are in
+    the same order, but have no names.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return f(grid, **options)
 
 
 def plane_window(X: Points, n_grid: int, owner: str = "contours") -> PlotWindow:

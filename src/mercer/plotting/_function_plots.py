@@ -24,6 +24,7 @@ from ._axes import (
     diverging_styles,
     draw_curve,
     draw_function,
+    evaluate_on_grid,
     interpret_labels,
     legend_below,
     new_axes,
@@ -330,7 +331,7 @@ def eigenfunctions(
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
-    scores = np.asarray(model.transform(window.grid), dtype=float)
+    scores = np.asarray(evaluate_on_grid(model.transform, window.grid), dtype=float)
     panels = _new_panels(len(chosen), window) if axes is None else _user_panels(axes, len(chosen))
     for ax, j in zip(panels, chosen, strict=True):
         _with_points(ax, window, scores[:, j], n_levels=6)

@@ -21,6 +21,7 @@ from ._axes import (
     as_column,
     diverging_styles,
     draw_function,
+    evaluate_on_grid,
     interpret_labels,
     legend_above,
     legend_below,
@@ -78,7 +79,7 @@ def credible_band(
     """
     x = as_column(x, "x")
     try:
-        mean, deviation = model.predict(x, return_std=True)
+        mean, deviation = evaluate_on_grid(model.predict, x, return_std=True)
     except TypeError as error:
         raise TypeError(
             f"{type(model).__name__} does not predict standard deviations - usually because it is "
@@ -204,7 +205,7 @@ def _plane(model: Any, X: Points, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     is_multiclass = count > 2
     if is_multiclass:
         ax = new_axes(ax, (5.8, 5.0))
-        predicted = np.searchsorted(model.classes_, model.predict(window.grid))
+        predicted = np.searchsorted(model.classes_, evaluate_on_grid(model.predict, window.grid))
         *sides, regions = window.surface(np.asarray(predicted))
         colours = [colour for colour, _ in CLASS_STYLES[:count]]
         ax.contourf(*sides, regions, np.arange(count + 1) - 0.5, colors=colours, alpha=0.3)
@@ -238,7 +239,10 @@ def _line(model: Any, X: Points, y: Any, ax: Axes | None, n_grid: int) -> Axes:
         )
     target = np.asarray(y, dtype=float)
     epsilon = float(model.epsilon_ if hasattr(model, "epsilon_") else model.epsilon)
-    f, names = model.predict(window.grid), (f"± ε = {epsilon:.3g}", "f", "targets")
+    f, names = (
+        evaluate_on_grid(model.predict, window.grid),
+        (f"± ε = {epsilon:.3g}", "f", "targets"),
+    )
     ax = new_axes(ax, (6.4, 4.0))
     draw_band(ax, window.sides[0], f, epsilon, (x[:, 0], target), names)
     _mark_support(ax, np.column_stack([x, target]), model)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._core import MemoryBudgetError, MemoryLimit, budget_in_bytes, format_bytes
+from .._core import MemoryBudgetError, MemoryLimit, NotebookResult, budget_in_bytes, format_bytes
 from ._cost_model import Cost
 
 _MIN_TIME_RATIO = 1.05  # options whose predicted times differ by less count as equally fast
@@ -97,8 +97,8 @@ class Option:
         return replace(self, required=needed, rejection=rejection)
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(NotebookResult):
     """How an estimator will be fitted: the chosen solver, and every alternative.
 
     Printing a plan shows a table, in which the chosen option is marked with ">".

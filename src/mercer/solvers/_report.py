@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._core import NotebookResult
+
 
 class Status(Enum):
     """How a solver ended; the value of each member is a description for the user.
@@ -63,8 +65,8 @@ class Status(Enum):
     PENDING = "nothing has been solved yet"
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(NotebookResult):
     """The outcome of a solver: status, iterations, residual, time and error bounds.
 
     Attributes
@@ -111,16 +113,19 @@ class Report:
         self.__dict__.update(state, status=Status[state["status"]])
 
     def __str__(self) -> str:
-        lines = [
-            f"solver     {self.solver}",
-            f"status     {self.status.value}",
-        ]
-        lines += [] if np.isnan(self.residual) else [f"residual   {self.residual:.2e}"]
+        return "\n".join(f"{name:<10} {value}" for name, value in self._display_rows())
+
+    def __repr__(self) -> str:
+        residual = "" if np.isnan(self.residual) else f", residual {self.residual:.2e}"
+        return f"<Report: {self.solver}, {self.status.value}{residual}>"
+
+    def _display_rows(self) -> list[tuple[str, str]]:
+        rows = [("solver", self.solver), ("status", self.status.value)]
+        rows += [] if np.isnan(self.residual) else [("residual", f"{self.residual:.2e}")]
         steps = f", {self.n_iter} steps" if self.n_iter else ""
-        lines += [f"time       {self.seconds:.3g} s{steps}"]
-        lines += [f"note       {self.message}"] if self.message else []
-        lines += [f"{name:<10} {_short(value)}" for name, value in self.certificate.items()]
-        return "\n".join(lines)
+        rows += [("time", f"{self.seconds:.3g} s{steps}")]
+        rows += [("note", self.message)] if self.message else []
+        return rows + [(name, _short(value)) for name, value in self.certificate.items()]
 
 
 def residual_floor(dtype: Any) -> float:

@@ -53,7 +53,7 @@ from .._parameters import (
     remove_fitted,
     solver,
 )
-from .._training_sample import Sample, weighted_quantile
+from .._training_sample import Sample, warn_if_indefinite_on_points, weighted_quantile
 from ._kpca_summary import summary
 
 _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `ComponentSearch`
@@ -312,6 +312,8 @@ class KernelPCA(
         sample = self._sample(X, sample_weight=sample_weight, copy=copy_points)
         kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
+        if self.indefinite == "raise" and sample.values is None:
+            warn_if_indefinite_on_points(kernel, evaluated, sample.subsample.points)
         if sample.drawn is not None:  # one pass computes the moments of the features
             seen = sample.subsample.points
             solver, phi = search.begin(kernel, seen)

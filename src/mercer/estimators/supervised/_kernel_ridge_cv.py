@@ -16,7 +16,7 @@ from ..._core import Points, as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
-from ...kernels import Kernel
+from ...kernels import Kernel, Linear
 from ...solvers import ExactPath, Plan, RidgePath, Status, plan_exact_or_landmarks, warn_inaccurate
 from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter
 from .._plan_method import n_of
@@ -37,6 +37,10 @@ class KernelRidgeCV(RidgeEstimator):
 
     here without weights and intercept.  One decomposition of K is used for all alphas, and one
     distance matrix for all gammas, so a search costs little more than a few fits.
+
+    As in scikit-learn's `KernelRidge`, the default is a linear kernel without an intercept.  For
+    most tables, set ``kernel="rbf"`` and ``fit_intercept=True``.  A warning is issued if the mean
+    of y predicts better than a model without an intercept.
 
     Parameters
     ----------
@@ -177,7 +181,27 @@ class KernelRidgeCV(RidgeEstimator):
         self.report_, self.alpha_ = solution.report, alphas if per_target else float(alphas[0])
         self.best_score_ = best.scores.max(axis=0) if per_target else best.best
         self._set_point_attributes(best, X, sample)
+        self._warn_if_constant_is_better(sample)
         return self
+
+    def _warn_if_constant_is_better(self, sample: Sample) -> None:
+        """Warn if the mean of y predicts better than the best model, because of the intercept."""
+        if self.fit_intercept or self._uses_folds or self.scoring is not None:
+            return
+        mean = np.average(sample.targets, axis=0, weights=sample.weights)
+        variance = np.average((sample.targets - mean) ** 2, axis=0, weights=sample.weights)
+        error = float(-np.mean(self.best_score_))
+        # The factors exclude small samples, in which a model can be worse than the mean by chance.
+        if error <= 2.0 * variance.mean() or np.mean(mean**2) <= 4.0 * variance.mean():
+            return
+        linear = self._kernel_spec == "linear" or isinstance(self.kernel_, Linear)
+        kernel = " and, for a nonlinear function, kernel='rbf'" if linear else ""
+        warn_caller(
+            f"KernelRidgeCV predicts worse than the mean of y: the best cross-validated mean "
+            f"squared error is {error:.4g}, and the variance of y is {variance.mean():.4g}. The "
+            f"usual cause is that the model has no intercept, but the mean of y is not 0. Set "
+            f"fit_intercept=True{kernel}, or subtract the mean of y"
+        )
 
     def _score_path(
         self, path: Any, values: np.ndarray, usable: np.ndarray, q: int

@@ -16,6 +16,7 @@ from ..._core import (
     MemoryBudgetError,
     MemoryLimit,
     NotDifferentiableError,
+    NotebookResult,
     Points,
     Stopwatch,
     check_budget,
@@ -97,7 +98,9 @@ def _check_inputs(
         return points, options, False
     if options.neighbours is not None and method != "search":
         raise ValueError(
-            "neighbours can only be used with method='search', or if points are not vectors"
+            f"neighbours={options.neighbours!r} is not used for vectors with method={method!r}. It "
+            f"is a function that lists small changes of an object, for method='search' and for "
+            f"points that are not vectors. For the number of nearest points, pass n_neighbors"
         )
     points = _dense(points, memory)
     columns = points.shape[1]
@@ -167,7 +170,7 @@ _MAX_DENSE_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class PreImages:
+class PreImages(NotebookResult):
     """Approximate pre-images: points z_c for which phi(z_c) is close to the functions f_c.
 
     `Expansion.preimage` returns this object.

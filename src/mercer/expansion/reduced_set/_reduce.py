@@ -11,6 +11,7 @@ import numpy as np
 from ..._core import (
     MemoryLimit,
     NotDifferentiableError,
+    NotebookResult,
     Points,
     RandomState,
     as_vectors,
@@ -104,7 +105,7 @@ def _is_positive(value: Any) -> bool:
 
 @entry_point
 @dataclass(frozen=True, eq=False, repr=False)
-class Reduction:
+class Reduction(NotebookResult):
     """Upper bounds on the errors |f_c - g_c| of a reduced set in the RKHS norm.
 
     `Expansion.compress` and `mercer.compress` return this object, which shows how much the

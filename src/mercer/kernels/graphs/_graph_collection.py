@@ -119,7 +119,12 @@ class Graphs(PointCollection):
 
     @classmethod
     def from_networkx(
-        cls, graphs: Sequence[Any], *, labels: str | None = "label", attributes: Any = None
+        cls,
+        graphs: Sequence[Any],
+        *,
+        labels: str | None = "label",
+        edge_labels: str | bool | None = None,
+        attributes: Any = None,
     ) -> Self:
         """Convert networkx graphs.
 
@@ -128,7 +133,12 @@ class Graphs(PointCollection):
         graphs : sequence of networkx.Graph or networkx.DiGraph
             The edge weights are read from the edge attribute "weight".
         labels : str or None, default="label"
-            The name of the networkx attribute that contains the labels of nodes and edges.
+            The name of the networkx attribute that contains the labels of nodes, and of edges
+            unless `edge_labels` is given.  None ignores labels.
+        edge_labels : str, False or None, default=None
+            The name of the attribute that contains the labels of edges, such as "bond".  None means
+            `labels`; if the edges have only other attributes, a warning names them.  False ignores
+            the labels of edges.
         attributes : str or list of str, optional
             The names of networkx node attributes that contain numbers.
 
@@ -137,7 +147,7 @@ class Graphs(PointCollection):
         Graphs
             The collection, with one graph per entry, in the same order.
         """
-        return cls(**from_networkx_graphs(graphs, labels, attributes))
+        return cls(**from_networkx_graphs(graphs, labels, attributes, edge_labels))
 
     @classmethod
     def from_adjacency(
@@ -210,6 +220,7 @@ class Graphs(PointCollection):
         paths: FilePath | Iterable[FilePath],
         *,
         labels: str | None = "label",
+        edge_labels: str | bool | None = None,
         attributes: Any = None,
     ) -> Self:
         """Read graphs from GraphML files, with networkx.
@@ -221,6 +232,8 @@ class Graphs(PointCollection):
         labels : str or None, default="label"
             The name of the attribute that contains the labels of nodes and edges, as in
             `from_networkx`.
+        edge_labels : str, False or None, default=None
+            The name of the attribute that contains the labels of edges, as in `from_networkx`.
         attributes : str or list of str, optional
             The names of node attributes that contain numbers, as in `from_networkx`.
 
@@ -229,7 +242,9 @@ class Graphs(PointCollection):
         Graphs
             The collection, in the order of the files.
         """
-        return cls.from_networkx(read_graphml(paths), labels=labels, attributes=attributes)
+        return cls.from_networkx(
+            read_graphml(paths), labels=labels, edge_labels=edge_labels, attributes=attributes
+        )
 
     @classmethod
     def from_tudataset(cls, path: FilePath) -> tuple[Self, np.ndarray]:
@@ -572,7 +587,8 @@ def as_graphs(X: Points, owner: str) -> Graphs:
         return X
     if isinstance(X, Graph) or hasattr(X, "adjacency"):
         raise TypeError(
-            f"{owner} requires a collection of graphs, got a single graph; put it in a list"
+            f"{owner} requires a collection of graphs, got a single graph; put it in a list, "
+            f"or select it as a collection with a slice, X[:1] instead of X[0]"
         )
     if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
         raise TypeError(f"{owner} requires Graphs or a list of graphs, got {X!r}")

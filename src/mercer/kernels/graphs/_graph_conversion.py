@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from ..._core import Points
+from ..._core import Points, warn_caller
 
 PerGraph: TypeAlias = Sequence[Any] | None  # one sequence of values for each graph
 GraphParts: TypeAlias = dict[str, Any]  # the arguments of `Graphs`
@@ -217,10 +217,19 @@ def _edge_array(pairs: Iterable, graph: int) -> np.ndarray:
 # ---------------------------------------------------------------------- networkx
 
 
+_TECHNICAL = ("weight", "id")  # edge attributes that are never labels; GraphML files have "id"
+
+
 def from_networkx_graphs(
-    graphs: Sequence[Any], labels: str | None = "label", attributes: Any = None
+    graphs: Sequence[Any],
+    labels: str | None = "label",
+    attributes: Any = None,
+    edge_labels: str | bool | None = None,
 ) -> GraphParts:
     """Convert networkx graphs; see `Graphs.from_networkx` for the parameters."""
+    if edge_labels is True:
+        raise ValueError("edge_labels must be the name of an edge attribute, None or False")
+    of_edges = labels if edge_labels is None else edge_labels
     directed = {bool(graph.is_directed()) for graph in graphs}
     if len(directed) > 1:
         raise ValueError(
@@ -229,7 +238,8 @@ def from_networkx_graphs(
         )
     node_counts = [0]  # cumulative numbers of nodes of the graphs
     node_labels: list[Any] = []
-    edge_labels: list[Any] = []
+    labels_of_edges: list[Any] = []
+    unread: set[str] = set()  # names of edge attributes that are not read
     ends, weights, rows = [], [], []
     for g, graph in enumerate(graphs):
         if graph.is_multigraph():
@@ -244,16 +254,28 @@ def from_networkx_graphs(
                 rows.append(_attribute_row(data, attributes, g, node))
         for u, v, data in graph.edges(data=True):
             ends.append((index[u], index[v]))
-            edge_labels.append((g, (u, v), data.get(labels)))
+            labels_of_edges.append((g, (u, v), data.get(of_edges) if of_edges else None))
+            unread.update(map(str, data.keys() - {of_edges, *_TECHNICAL}))
             weights.append(_edge_weight(data.get("weight", 1.0), g, (u, v)))
     found = (
         _labels_or_none(node_labels, "node", labels),
-        _labels_or_none(edge_labels, "edge", labels),
+        _labels_or_none(labels_of_edges, "edge", of_edges or None),
     )
     if labels not in (None, "label") and node_labels and found[0] is None and found[1] is None:
         raise ValueError(
             f"no node and no edge has the attribute {labels!r}; set labels= to the name of the "
             f"attribute that contains the labels"
+        )
+    if isinstance(edge_labels, str) and ends and found[1] is None:
+        raise ValueError(
+            f"no edge has the attribute {edge_labels!r}; the edges have the attributes "
+            f"{sorted(unread)}"
+        )
+    if labels is not None and edge_labels is None and found[1] is None and unread:
+        warn_caller(
+            f"the edges have the attributes {sorted(unread)}, but not {labels!r}, so that they are "
+            f"read without labels. Pass edge_labels={min(unread)!r} to use an attribute as edge "
+            f"labels, or edge_labels=False to Graphs.from_networkx to ignore them"
         )
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     values = None if all(w == 1.0 for w in weights) else np.array(weights)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..._core import Points, length, take
+from ..._core import NotebookResult, Points, length, take
 from ..._core.linalg import eigh
 from .._base import Kernel
 from .._pairwise_kernels import Callable, get_point
@@ -59,8 +59,8 @@ class _CertificateTuning:
 _TUNING = _CertificateTuning()
 
 
-@dataclass(frozen=True, eq=False)
-class Counterexample:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counterexample(NotebookResult):
     """Counterexample: points and coefficients that prove that k is not positive semidefinite.
 
     Calling it evaluates the function f = sum_i c_i k(x_i, .).

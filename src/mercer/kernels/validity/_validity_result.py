@@ -18,6 +18,7 @@ import numpy as np
 from ..._core import (
     FormerAttribute,
     MemoryLimit,
+    NotebookResult,
     Points,
     RandomState,
     as_vectors,
@@ -37,8 +38,8 @@ from ._counterexample_search import Evidence, find_counterexample
 from ._test_points import sample_points
 
 
-@dataclass(frozen=True, eq=False)
-class Validity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Validity(NotebookResult):
     """The result of `validity`: whether a function is a Mercer kernel, with a proof if possible.
 
     Printing it shows the proof, the counterexample, or the statistics of the search.
@@ -277,8 +278,8 @@ def validity(
 # ---------------------------------------------------------------------- matrices
 
 
-@dataclass(frozen=True, eq=False)
-class GramCheck:
+@dataclass(frozen=True, eq=False, repr=False)
+class GramCheck(NotebookResult):
     """The result of `check_gram`.
 
     Attributes

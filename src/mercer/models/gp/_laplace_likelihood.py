@@ -567,8 +567,9 @@ class LaplaceLikelihood(DenseObjective):
         The labels: for two classes one column of 0 and 1, with one function f and the logistic
         link; for C classes C indicator columns, with one function f_c per class and the softmax
         link.  All functions have the same kernel.
-    noise : float or array of shape (n,), default=0
-        Ignored: the randomness of labels is part of the link.
+    noise : float, default=0
+        Must be 0, because the randomness of labels is part of the link.  For noise of f itself,
+        add a `White` kernel.
     max_memory : int, str or None, default=None
         The memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
         this computer.  One column needs 3 arrays of n x n numbers, and 4 for a gradient; C columns
@@ -631,6 +632,12 @@ class LaplaceLikelihood(DenseObjective):
             raise ValueError(
                 "the labels of a LaplaceLikelihood must be one column of 0 and 1, or several "
                 "columns of 0 and 1 with a single 1 in each row"
+            )
+        if np.any(self.noise):
+            raise ValueError(
+                "LaplaceLikelihood has no noise variance, because the randomness of labels is part "
+                "of the link; leave noise at 0, or add White(...) to the kernel for noise of the "
+                "latent function"
             )
         n, q = Y.shape
         needed = 8 * n * n * self._link.n_square_arrays(q, gradient=False)

@@ -33,6 +33,7 @@ import numpy as np
 
 from ..._core import (
     MemoryLimit,
+    NotebookResult,
     NotPositiveDefiniteError,
     Points,
     as_csr,
@@ -83,7 +84,7 @@ def check_test_options(
 
 
 @dataclass(frozen=True, eq=False)
-class PermutationTestResult:
+class PermutationTestResult(NotebookResult):
     """The fields that the results of all tests share; the subclasses document them."""
 
     statistic: float

@@ -33,6 +33,7 @@ from scipy.optimize import minimize
 
 from ..._core import (
     MemoryLimit,
+    NotebookResult,
     Points,
     RandomState,
     as_csr,
@@ -88,7 +89,7 @@ _TUNING = _ThinningTuning()
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(NotebookResult):
     """A summary of a sample by m weighted points; the result of `herd` and `thin`.
 
     Attributes

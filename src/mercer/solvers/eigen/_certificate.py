@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core import entry_point
+from ..._core import NotebookResult, entry_point
 
 # Number of fixed-point iterations in `largest_value_bound`; more iterations tighten the bound.
 _BOUND_ITERATIONS = 20
@@ -47,8 +47,8 @@ _BOUND_ITERATIONS = 20
 _N_BOUND_CALLS = 8
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(NotebookResult):
     """Certified bounds on k computed eigenpairs.
 
     The bounds follow from the residuals of the pairs and the Frobenius norm of the matrix, and not

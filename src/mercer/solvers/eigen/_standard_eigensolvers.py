@@ -255,7 +255,7 @@ class Arpack:
         gram : GramOperator or CentredGram of shape (n, n)
             The symmetric matrix K.
         k : int or None, default=None
-            Number of pairs, 1 <= k < n.  None means all n pairs, which ARPACK cannot compute.
+            Number of pairs, 1 <= k < n.  None means n - 1, the largest possible number.
         **_ : object
             Ignored; accepted so that all eigensolvers can be called with the same options.
 
@@ -271,7 +271,7 @@ class Arpack:
             If k is n.
         """
         watch, n = Stopwatch(), gram.shape[0]
-        k = check_k(k, n)
+        k = check_k(n - 1 if k is None and n > 1 else k, n)
         if k >= n:
             raise ValueError(
                 f"ARPACK can compute at most n - 1 eigenpairs, but k = {k} and n = {n}; "
