@@ -12,8 +12,9 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
+from importlib import import_module
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,7 +154,7 @@ class CsvSource(Source):
     def _split(self, line: str) -> list[str]:
         """Return the cells of one line; [] if it is blank."""
         try:
-            cells = next(iter(self._csv_reader([line])), [])
+            cells: list[str] = next(iter(self._csv_reader([line])), [])
         except csv.Error:
             cells = [line]
         return cells if any(map(str.strip, cells)) else []
@@ -942,12 +943,8 @@ _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,
 }
-try:
-    from compression import zstd  # Python 3.14 and later
-except ImportError:
-    pass
-else:
-    _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = zstd.ZstdFile
+with suppress(ImportError):  # Python 3.14 and later
+    _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = import_module("compression.zstd").ZstdFile
 
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # extensions of compressed files
@@ -988,7 +985,7 @@ class TextStream:
         self.n_lines = self.lines_before = 0
         self._buffer, self._has_ended = b"", False
         self._decoder: Any = None
-        self._is_first, self._is_mac = True, False
+        self._is_first, self._is_mac, self._skip_mark = True, False, False
 
     def __enter__(self) -> TextStream:
         self._raw = self._source.path.open("rb")
