@@ -96,7 +96,7 @@ _SPACES = " \u00a0\u2009\u202f"
 _MINUS = {ord("\u2212"): "-"}  # the minus sign of typeset text
 _CURRENCY = (
     r"(?:US|R|A|C|HK|NZ)?\$|[€£¥₹₩₽₺₪₫฿₴₦]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK"
-    r"|PLN|CZK|HUF|BRL|MXN|ZAR|SGD|HKD|KRW|TRY)|[Kk]r\.?|zł|Kč|Fr\.|Rs\.?"
+    r"|PLN|CZK|HUF|BRL|MXN|SGD|HKD|KRW|TRY)|[Kk]r\.?|zł|Kč|Fr\.|Rs\.?"
 )
 _NUMBER = re.compile(
     rf"(?P<open>\()?(?P<sign>[+-])?(?:(?P<before>{_CURRENCY})[{_SPACES}]*(?P<inner>[+-])?)?"

@@ -57,7 +57,7 @@ class CsvSource(Source):
     """A delimited text file, such as CSV, TSV or the text export of a spreadsheet.
 
     The kind of a column is determined from all its cells, so that the file is read once before
-    its rows are available.  Blocks of rows are parsed by pyarrow, if it is installed.  If pyarrow
+    its rows are available.  The list `notes` is complete after this pass.  Blocks of rows are parsed by pyarrow, if it is installed.  If pyarrow
     cannot parse a block, the csv module does, which is slower but can tell the line of a mistake.
 
     Parameters
