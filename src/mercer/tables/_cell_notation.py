@@ -444,8 +444,7 @@ class NotationDetector:
         self._date_marks = set[str]()
         self._example = self._ambiguous = ""
         self._examples = dict[int, str]()
-        self.read_decimal: str | None = None  # set if the column was read as plain numbers
-        self.n_text = 0
+        self.read_decimals = set[str]()  # decimal separators of cells that `add_numbers` added
 
     @property
     def is_text(self) -> bool:
@@ -486,7 +485,7 @@ class NotationDetector:
             self._has_values = not np.isnan(floats).all()
         if self._has_values:
             self._readings &= _NUMBERS
-        self.read_decimal = decimal
+        self.read_decimals.add(decimal)
         return True
 
     def update(self, cells: Iterable[str]) -> None:
@@ -627,6 +626,11 @@ class NotationDetector:
         """Whether the cells prove that the day precedes the month; None if they do not."""
         return {_DMY: True, _MDY: False}.get(self._readings & (_DMY | _MDY))
 
+    def was_misread(self, notation: Notation) -> bool:
+        """Return True if `add_numbers` assumed another decimal separator than the notation has."""
+        other = {_POINT: ",", _COMMA: "."}.get(notation.reading)
+        return notation.kind == NUMBER and other in self.read_decimals
+
     def notation(
         self, decimal: str | None, *, comma_default: bool = False, day_first: bool | None = None
     ) -> Notation:
@@ -668,7 +672,8 @@ class NotationDetector:
         because = ""
         if reading == _NUMBERS:
             if not self._separators:
-                reading = _COMMA if (self.read_decimal or decimal) == "," else _POINT
+                has_commas = "," in self.read_decimals if self.read_decimals else decimal == ","
+                reading = _COMMA if has_commas else _POINT
             else:
                 if decimal is None:
                     decimal = "," if comma_default and "," in self._separators else "."
