@@ -140,6 +140,33 @@ def test_the_decimal_separator_of_other_columns(make):
     assert set(table.columns["n"]) == {1234.0} and table.columns["p"][-1] == 5.25
 
 
+@pytest.mark.parametrize(
+    ("early", "late", "kind"),
+    [
+        (["0.5"], ["1,5"], "text"),
+        (["2.0"], ["1,5"], "text"),
+        (["1.000", "2.345"], ["1,5"], "numbers"),
+        (["0,5"], ["1.5"], "text"),
+        (["1,5"], ["1.000", "2.345"], "numbers"),
+        (["1.5"], ["1,000", "2,345"], "numbers"),
+        (["1.5"], ["x"], "text"),
+        (["1.5"], ["31.05.2024"], "text"),
+    ],
+)
+def test_a_notation_that_is_contradicted_late(make, early, late, kind):
+    """The first rows are integers, so that the column is at first read as plain numbers."""
+    integers = ["7"] * 1500
+    for column in (
+        [*integers, *early * 1500, *late],
+        [*integers, *late * 1500, *early],
+        [*early, *integers, *late],
+    ):
+        source = make("a;x\n" + "".join(f"z;{cell}\n" for cell in column))
+        assert source.shape.kinds["x"] == kind
+        found = source.table().columns["x"]
+        assert values(found) == values(column_of(column))
+
+
 def test_notes_about_conversions(make):
     source = make(
         "price;share;when;n\n1.234,50;12 %;31.05.2024;1\n2,5;13 %;01.06.2024;2\n", decimal=None

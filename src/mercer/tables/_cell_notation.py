@@ -96,7 +96,7 @@ _SPACES = " \u00a0\u2009\u202f"
 _MINUS = {ord("\u2212"): "-"}  # the minus sign of typeset text
 _CURRENCY = (
     r"(?:US|R|A|C|HK|NZ)?\$|[€£¥₹₩₽₺₪₫฿₴₦]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK"
-    r"|PLN|CZK|HUF|BRL|MXN|ZAR|SGD|HKD|KRW|TRY)|[Kk]r\.?|zł|Kč|Fr\.|Rs\.?"
+    r"|PLN|CZK|HUF|BRL|MXN|SGD|HKD|KRW|TRY)|[Kk]r\.?|zł|Kč|Fr\.|Rs\.?"
 )
 _NUMBER = re.compile(
     rf"(?P<open>\()?(?P<sign>[+-])?(?:(?P<before>{_CURRENCY})[{_SPACES}]*(?P<inner>[+-])?)?"
@@ -117,6 +117,11 @@ def _body_pattern(separators: str, decimal: str) -> re.Pattern[str]:
 _POINT, _COMMA, _BOOLEAN, _YMD, _DMY, _MDY, _NAMED, _TIME, _DURATION = (1 << i for i in range(9))
 _NUMBERS, _ALL = _POINT | _COMMA, (1 << 9) - 1
 _BODY = {_POINT: _body_pattern(",", r"\."), _COMMA: _body_pattern(".", ",")}
+_UNITLESS = {
+    reading: re.compile(rf"(?=[+-]?[.,]?[0-9])[+-]?{pattern.pattern}")
+    for reading, pattern in _BODY.items()
+}
+_MAX_EXACT_LENGTH = 15  # integers with this number of digits are less than 2^53
 _DELETED = {_POINT: ",'’" + _SPACES, _COMMA: ".'’" + _SPACES}  # thousands separators
 _TO_PLAIN = {
     reading: {ord(sign): None for sign in signs} | ({ord(","): "."} if reading == _COMMA else {})
@@ -215,10 +220,10 @@ _DAYS = re.compile(
     r"(?:(?P<days>[+-]?[0-9]+) days?,? \+?)(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2}):(?P<S>[0-9]{2})"
     r"(?:\.(?P<f>[0-9]{1,9}))?"
 )
-# Lines of dates in ISO format, which NumPy parses.
-_ISO_LINES = re.compile(
-    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?\n)+"
-)
+# Dates that NumPy parses, possibly after the order of year, month and day has been changed.
+_ISO_REST = r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?Z?)?"
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}" + _ISO_REST)
+_ISO_REVERSED = re.compile(r"[0-9]{2}(?P<mark>[-/.])[0-9]{2}(?P=mark)[0-9]{4}" + _ISO_REST)
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _LAST_YEAR_OF_2000 = 68  # as in POSIX: 69 to 99 mean 1969 to 1999, and 00 to 68 mean 2000 to 2068
@@ -300,6 +305,8 @@ def _seconds_of(cell: str) -> float | None:
 
 # ---------------------------------------------------------------------- notations of columns
 
+_WITHOUT_UNITS = dict.fromkeys(map(ord, "%€£¥$₹")) | _MINUS
+
 
 @dataclass(frozen=True)
 class Notation:
@@ -354,6 +361,14 @@ class Notation:
                 return missing.clear(parse_floats(texts))
             except ValueError:
                 pass  # find the cell that is not a number
+        elif self.reading in _TO_PLAIN:
+            texts = ["nan" if cell is None else cell for cell in cleaned]
+            # The cells were checked when the notation was detected.
+            plain = "\n".join(texts).translate(_TO_PLAIN[self.reading] | _WITHOUT_UNITS)
+            try:
+                return missing.clear(parse_floats(plain.split("\n")))
+            except ValueError:
+                pass  # some numbers have a currency code or parentheses
         floats = np.full(len(cleaned), np.nan)
         for i, cell in enumerate(cleaned):
             if cell is not None:
@@ -366,7 +381,7 @@ class Notation:
     def _convert_dates(self, cells: list[str | None]) -> np.ndarray | int:
         present = [cell for cell in cells if cell is not None]
         dates = np.full(len(cells), "NaT", dtype="datetime64[us]")
-        if self.reading == _YMD and (values := _iso_dates(present)) is not None:
+        if (values := _parse_dates(present, self.reading)) is not None:
             dates[[cell is not None for cell in cells]] = values
             return dates
         for i, cell in enumerate(cells):
@@ -390,16 +405,21 @@ def _value_of(cell: str, reading: int) -> float | None:
     return None if number is None or not number.readings & reading else float(number.plain(reading))
 
 
-def _iso_dates(cells: list[str]) -> np.ndarray | None:
-    """Return dates in ISO format as an array; None if a cell has another format."""
-    if cells and _ISO_LINES.fullmatch("\n".join(cells) + "\n"):
-        try:
-            dates = np.array(cells, dtype="datetime64[us]")
-        except ValueError:  # a day such as 2024-02-30
-            return None
-        # Python's dates start with the year 1; other formats are checked with them.
-        return None if np.any(dates < np.datetime64("0001-01-01")) else dates
-    return None
+def _parse_dates(cells: list[str], reading: int) -> np.ndarray | None:
+    """Return dates of fixed width as an array; None if a cell has another format or is invalid."""
+    pattern = {_YMD: _ISO_DATE, _DMY: _ISO_REVERSED, _MDY: _ISO_REVERSED}.get(reading)
+    if pattern is None or not cells or not all(map(pattern.fullmatch, cells)):
+        return None
+    if reading == _DMY:
+        cells = [f"{c[6:10]}-{c[3:5]}-{c[:2]}{c[10:]}" for c in cells]
+    elif reading == _MDY:
+        cells = [f"{c[6:10]}-{c[:2]}-{c[3:5]}{c[10:]}" for c in cells]
+    try:
+        dates = np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[us]")
+    except ValueError:  # a day such as 2024-02-30
+        return None
+    # Python's dates start with the year 1; other formats are checked with them.
+    return None if np.any(dates < np.datetime64("0001-01-01")) else dates
 
 
 class NotationDetector:
@@ -424,8 +444,7 @@ class NotationDetector:
         self._date_marks = set[str]()
         self._example = self._ambiguous = ""
         self._examples = dict[int, str]()
-        self.read_decimal: str | None = None  # set if the column was read as plain numbers
-        self.n_text = 0
+        self.read_decimals = set[str]()  # decimal separators of cells that `add_numbers` added
 
     @property
     def is_text(self) -> bool:
@@ -466,7 +485,7 @@ class NotationDetector:
             self._has_values = not np.isnan(floats).all()
         if self._has_values:
             self._readings &= _NUMBERS
-        self.read_decimal = decimal
+        self.read_decimals.add(decimal)
         return True
 
     def update(self, cells: Iterable[str]) -> None:
@@ -484,13 +503,28 @@ class NotationDetector:
         self._has_values = True
         if self._readings & _POINT and self._is_plain and self._add_plain(cells):
             return
-        if self._readings & _YMD and _iso_dates(cells) is not None:
+        if self._readings & _YMD and _parse_dates(cells, _YMD) is not None:
             self._readings &= _YMD
+            return
+        if self._readings in (_DMY, _MDY) and _parse_dates(cells, self._readings) is not None:
+            return
+        if self._are_similar(cells):
             return
         for cell in cells:
             self._add(cell)
             if not self._readings:
                 return
+
+    def _are_similar(self, cells: list[str]) -> bool:
+        """Return True if cells are numbers without a unit, in a notation that is already known."""
+        pattern = _UNITLESS.get(self._readings)
+        if pattern is None or not self._separators or not self._has_bare:
+            return False
+        is_plain = self._is_plain if self._readings == _POINT else self._is_plain_comma
+        if is_plain and any(mark in "".join(cells) for mark in _DELETED[self._readings]):
+            return False  # the first thousands separators
+        # Longer numbers may be integers that float64 would round.
+        return max(map(len, cells)) <= _MAX_EXACT_LENGTH and all(map(pattern.fullmatch, cells))
 
     def _add_plain(self, cells: list[str]) -> bool:
         """Add cells if all are plain numbers with decimal points, and return True."""
@@ -592,6 +626,11 @@ class NotationDetector:
         """Whether the cells prove that the day precedes the month; None if they do not."""
         return {_DMY: True, _MDY: False}.get(self._readings & (_DMY | _MDY))
 
+    def was_misread(self, notation: Notation) -> bool:
+        """Return True if `add_numbers` assumed another decimal separator than the notation has."""
+        other = {_POINT: ",", _COMMA: "."}.get(notation.reading)
+        return notation.kind == NUMBER and other in self.read_decimals
+
     def notation(
         self, decimal: str | None, *, comma_default: bool = False, day_first: bool | None = None
     ) -> Notation:
@@ -633,7 +672,8 @@ class NotationDetector:
         because = ""
         if reading == _NUMBERS:
             if not self._separators:
-                reading = _COMMA if (self.read_decimal or decimal) == "," else _POINT
+                has_commas = "," in self.read_decimals if self.read_decimals else decimal == ","
+                reading = _COMMA if has_commas else _POINT
             else:
                 if decimal is None:
                     decimal = "," if comma_default and "," in self._separators else "."

@@ -19,22 +19,18 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from .._core import concatenate, length, take
-from ._cell_notation import (
-    DATES,
-    EMPTY,
-    GRAPHS,
-    MAX_EXACT,
-    NUMBER,
-    TEXT,
-    UNREADABLE,
-    MissingMarks,
-    Notation,
-    column_from_texts,
-    detect_notation,
-    is_rounded,
-)
+from ._cell_notation import DATES as DATES
+from ._cell_notation import EMPTY as EMPTY
+from ._cell_notation import GRAPHS as GRAPHS
+from ._cell_notation import MAX_EXACT as MAX_EXACT
 from ._cell_notation import MISSING as MISSING
+from ._cell_notation import NUMBER as NUMBER
+from ._cell_notation import TEXT as TEXT
+from ._cell_notation import UNREADABLE as UNREADABLE
+from ._cell_notation import MissingMarks, Notation, detect_notation
+from ._cell_notation import column_from_texts as column_from_texts
 from ._cell_notation import is_number as is_number
+from ._cell_notation import is_rounded as is_rounded
 
 
 class TableError(ValueError):

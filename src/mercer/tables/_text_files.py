@@ -12,8 +12,9 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
+from importlib import import_module
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,8 +57,9 @@ class CsvSource(Source):
     """A delimited text file, such as CSV, TSV or the text export of a spreadsheet.
 
     The kind of a column is determined from all its cells, so that the file is read once before
-    its rows are available.  Blocks of rows are parsed by pyarrow, if it is installed.  If pyarrow
-    cannot parse a block, the csv module does, which is slower but can tell the line of a mistake.
+    its rows are available.  The list `notes` is complete after this pass.  Blocks of rows are
+    parsed by pyarrow, if it is installed.  If pyarrow cannot parse a block, the csv module does,
+    which is slower but reports the line of an error.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ class CsvSource(Source):
     def _split(self, line: str) -> list[str]:
         """Return the cells of one line; [] if it is blank."""
         try:
-            cells = next(iter(self._csv_reader([line])), [])
+            cells: list[str] = next(iter(self._csv_reader([line])), [])
         except csv.Error:
             cells = [line]
         return cells if any(map(str.strip, cells)) else []
@@ -456,10 +458,11 @@ class CsvSource(Source):
             },
         )
 
-    def _scan(self, decimal: str | None = None) -> int:
+    def _scan(self, decimal: str | None = None, careful: frozenset[int] = frozenset()) -> int:
         """Determine the notation of each column, and return the number of rows.
 
-        `decimal` is the decimal separator that other columns of the file have.
+        `decimal` is the decimal separator that other columns of the file have.  The cells of the
+        columns in `careful` are all inspected, even if they seem to be plain numbers.
         """
         detectors = [NotationDetector(self._missing) for _ in self.names]
         problems = list[tuple[int, int]]()
@@ -470,7 +473,8 @@ class CsvSource(Source):
             block.problems = problems
             modes = {}
             for j, detector in enumerate(detectors):
-                plain = detector.plain_decimal(assumed) if n_rows else None
+                is_inspected = not n_rows or j in careful
+                plain = None if is_inspected else detector.plain_decimal(assumed)
                 if not detector.is_text or (j == 0 and is_index):
                     modes[j] = plain or TEXT
             cells = block.read(modes)
@@ -494,11 +498,17 @@ class CsvSource(Source):
         if not n_rows:
             raise self._no_data_error("has no rows")
         final = self._decimal or self._file_decimal(detectors)
-        if final == "," and decimal is None and self._decimal is None:
-            read = {d.read_decimal for d in detectors if d.read_decimal and not d.is_text}
-            if "." in read:  # the commas were found after columns had been read with points
-                return self._scan(",")
-        self._decide(detectors, final, is_index)
+        self._decide(detectors, final)
+        # Commas may be found after columns have been read with decimal points, and vice versa.
+        misread = {
+            j
+            for j, (detector, notation) in enumerate(zip(detectors, self._notations, strict=True))
+            if detector.was_misread(notation)
+        }
+        is_late = final == "," and "." in set().union(*(d.read_decimals for d in detectors))
+        if misread - careful or (is_late and self._decimal is None and decimal is None):
+            return self._scan(final, careful | misread)
+        self._report(detectors, is_index)
         return n_rows
 
     @staticmethod
@@ -507,10 +517,8 @@ class CsvSource(Source):
         found = {detector.decimal for detector in detectors} - {None}
         return found.pop() if len(found) == 1 else None
 
-    def _decide(
-        self, detectors: list[NotationDetector], decimal: str | None, is_index: bool
-    ) -> None:
-        """Select the notation of each column, and add notes."""
+    def _decide(self, detectors: list[NotationDetector], decimal: str | None) -> None:
+        """Select the notation of each column."""
         orders = {detector.day_first for detector in detectors} - {None}
         day_first = orders.pop() if len(orders) == 1 else None
         semicolon = self.delimiter == ";"
@@ -518,6 +526,9 @@ class CsvSource(Source):
             detector.notation(decimal, comma_default=semicolon, day_first=day_first)
             for detector in detectors
         ]
+
+    def _report(self, detectors: list[NotationDetector], is_index: bool) -> None:
+        """Leave out empty columns without a name, and add notes about the columns."""
         self._left_out = {
             j
             for j, (name, detector) in enumerate(zip(self.names, detectors, strict=True))
@@ -587,8 +598,8 @@ class CsvSource(Source):
             stream.skip(offset, read)
             while data := stream.read_lines(first or rows):
                 first = None
-                block = RowBlock(self, data, stream)
-                yield block
+                yield RowBlock(self, data, stream)
+                del data
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
         if not self._notations:
@@ -615,10 +626,10 @@ class CsvSource(Source):
                 self.names[j]: self._convert(j, found, notations[j], block)
                 for j, found in cells.items()
             }
-            yield Table(
-                columns, self.name, block.line_numbers, start, self._index_columns, booleans
-            )
-            start += block.n_rows
+            lines = block.line_numbers
+            del block, cells  # the text is not needed while the table is in use
+            yield Table(columns, self.name, lines, start, self._index_columns, booleans)
+            start += len(lines)
 
     def _convert(
         self, j: int, found: np.ndarray | Cells, notation: Notation, block: RowBlock
@@ -942,12 +953,8 @@ _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,
 }
-try:
-    from compression import zstd  # Python 3.14 and later
-except ImportError:
-    pass
-else:
-    _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = zstd.ZstdFile
+with suppress(ImportError):  # Python 3.14 and later
+    _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = import_module("compression.zstd").ZstdFile
 
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # extensions of compressed files
@@ -988,7 +995,7 @@ class TextStream:
         self.n_lines = self.lines_before = 0
         self._buffer, self._has_ended = b"", False
         self._decoder: Any = None
-        self._is_first, self._is_mac = True, False
+        self._is_first, self._is_mac, self._skip_mark = True, False, False
 
     def __enter__(self) -> TextStream:
         self._raw = self._source.path.open("rb")
