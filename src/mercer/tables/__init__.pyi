@@ -1,5 +1,6 @@
 from ._column_contents import is_missing as is_missing  # used by mercer.app.cli
-from ._open_table import FORMATS, open_blocks, open_table, read_table
+from ._file_formats import FORMATS
+from ._open_table import open_blocks, open_table, read_table
 from ._preprocessing import ColumnTransform, Recipe, label_values
 from ._table import Table, TableError, as_texts, suggest_name
 from ._table import array_column as array_column  # used by mercer.app.explorer

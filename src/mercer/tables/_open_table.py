@@ -20,6 +20,9 @@ import numpy as np
 from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ..datasets import read_fasta, read_tudataset
 from ._binary_files import ArrowSource, NumpySource
+from ._excel_files import ExcelSource
+from ._file_formats import FORMATS, format_of
+from ._json_files import JsonLinesSource, json_source
 from ._table import Table, TableError, suggest_name
 from ._table_source import (
     STANDARD_INPUT,
@@ -28,7 +31,7 @@ from ._table_source import (
     is_frame,
     table_from_frame,
 )
-from ._text_files import CsvSource, JsonLinesSource
+from ._text_files import CsvSource
 
 
 class SingleBlockSource(Source):
@@ -76,27 +79,13 @@ class GraphFolderSource(SingleBlockSource):
         return Table(columns, self.name)
 
 
-FORMATS = {  # file extensions of each format
-    "csv": (".csv", ".tsv", ".txt", ".dat", ".data"),
-    "jsonl": (".jsonl", ".ndjson"),
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "npy": (".npy", ".npz"),
-    "fasta": (".fasta", ".fa", ".fna", ".faa"),
-    "graphs": (".zip",),
-}
-# Advice in the error message for common file types that are not supported.
-_SHEET = "save the sheet as CSV"
-_REMEDIES = {".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
-_REMEDIES[".json"] = "write one object per line to a .jsonl file, for example with: jq -c '.[]'"
-
-
 def open_table(
     path: Any,
     *,
     format: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    sheet: str | int | None = None,
     arrays: Sequence[str] = (),
 ) -> Source:
     r"""Open a file or a DataFrame as a source of rows.
@@ -109,12 +98,17 @@ def open_table(
         A file, or a pandas or polars DataFrame.  "-" reads standard input, which is copied to a
         temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
     format : str, default=None
-        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs".  None selects the format by
-        the file extension, and "csv" for standard input.
+        "csv", "jsonl", "json", "parquet", "arrow", "excel", "npy", "fasta" or "graphs".  None
+        selects the format by the file extension, or by the first bytes if the extension is unknown
+        and for standard input.
     delimiter : str, default=None
         The character that separates the cells of a CSV file; None detects it.
     header : bool, default=None
-        Whether the first line of a CSV file contains the column names; None detects it.
+        Whether the first line of a CSV file contains the column names; None detects it.  The same
+        holds for the first row of an Excel sheet.
+    sheet : str or int, default=None
+        The name of a sheet of an Excel workbook, or its position, starting at 1; None selects the
+        first sheet that is not empty.
     arrays : sequence of str, default=()
         The arrays of a .npz file to read; all by default.  "X=X_test" reads the array X_test
         under the name X.
@@ -152,14 +146,16 @@ def open_table(
     )
     if not file.exists():
         raise TableError(_missing_file_message(file, name))
-    kind = format or ("csv" if str(path) == "-" else _format_of(file))
+    kind = format or format_of(file, name, use_extension=str(path) != "-")
     if delimiter is None and file.name.removesuffix(".gz").endswith(".tsv"):
         delimiter = "\t"
     readers: dict[str, Callable[..., Source]] = {
         "csv": partial(CsvSource, delimiter=delimiter, header=header),
         "jsonl": JsonLinesSource,
+        "json": json_source,
         "parquet": partial(ArrowSource, parquet=True),
         "arrow": partial(ArrowSource, parquet=False),
+        "excel": partial(ExcelSource, sheet=sheet, header=header),
         "npy": partial(NumpySource, arrays=arrays),
         "fasta": FastaSource,
         "graphs": GraphFolderSource,
@@ -185,19 +181,6 @@ def read_table(path: Any, **options: Any) -> Table:
         All rows.
     """
     return open_table(path, **options).table()
-
-
-def _format_of(path: Path) -> str:
-    """Return the format of a file by its extension; raise a TableError if it is unknown."""
-    if path.is_dir():
-        return "graphs"
-    name = path.name.lower().removesuffix(".gz")
-    for kind, extensions in FORMATS.items():
-        if name.endswith(extensions):
-            return kind
-    known = ", ".join(extensions[0] for extensions in FORMATS.values())
-    remedy = _REMEDIES.get(path.suffix, f"specify the format with --format: {', '.join(FORMATS)}")
-    raise TableError(f"{path}: unknown file extension; supported extensions are {known} - {remedy}")
 
 
 def _missing_file_message(path: Path, name: str) -> str:
