@@ -6,6 +6,7 @@ the current block, and the prefetched next block.
 
 from __future__ import annotations
 
+import glob
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -236,7 +237,8 @@ def open_blocks(
     Parameters
     ----------
     paths : path or list of paths
-        Files of the same format.  The rows of several files are concatenated in this order.
+        Files of the same format.  The rows of several files are concatenated in this order.  A
+        pattern such as "data/*.parquet" stands for all files that match it, sorted by name.
     columns : list of str or int, str or int, default=None
         The columns to read, by name for a table and by index for an array.  A list selects
         points of shape (n, len(columns)); a single name or index selects targets of shape (n,).
@@ -271,14 +273,14 @@ def open_blocks(
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
         raise TableError("open_blocks needs at least one file")
-    resolved = [Path(file) for file in files]
+    resolved = [path for file in files for path in _matching_files(file)]
     for path in resolved:
         if not path.exists():
             raise TableError(f"{path} does not exist; check the spelling and the folder")
         if path.is_dir() and path.suffix.lower() != ".zarr":
             raise TableError(
-                f"{path} is a folder; pass a list of its files in the order of their rows, for "
-                f"example sorted(Path('{path}').glob('*.parquet'))"
+                f"{path} is a folder; pass a pattern of its files, such as "
+                f"'{path / '*.parquet'}', or a list of them in the order of their rows"
             )
     suffixes = [path.suffix.lower() for path in resolved]
     if format is None and all(suffix in _ARRAY_SUFFIXES for suffix in suffixes):
@@ -286,6 +288,18 @@ def open_blocks(
         return blocks if columns is None else blocks[columns]
     sources = tuple(open_table(path, format=format) for path in resolved)
     return TableBlocks.below(sources, columns, rows)
+
+
+def _matching_files(file: str | PathLike[str]) -> list[Path]:
+    """Return the files that match a pattern, sorted by name; a name without a pattern is kept."""
+    text = str(file)
+    if not any(sign in text for sign in "*?[") or Path(file).exists():
+        return [Path(file)]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        folder = Path(text.split("*")[0]).parent
+        raise TableError(f"no file matches {text!r}; check the pattern and the folder {folder}")
+    return [Path(path) for path in found]
 
 
 def _open_array(path: Path) -> Any:
@@ -385,6 +399,15 @@ class TableBlocks(LocalBlocks):
 
     def _with(self, y: Any, weights: Any) -> Self:
         return replace(self, y=y, weights=weights)
+
+    def position(self, row: int, column: int | None) -> str:
+        """Return the file, the row and the column of a value, for a message."""
+        name = self.names[0 if column is None else column]
+        for source in self.sources:
+            if row < source.row_count:
+                return f"{source.name}, row {row + 1}, column {name!r}"
+            row -= source.row_count
+        return ""
 
     def _parts(self) -> Iterator[np.ndarray]:
         sizes = iter(self.sizes)
