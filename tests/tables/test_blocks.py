@@ -138,9 +138,65 @@ def test_a_missing_value_is_named(tmp_path):
     (tmp_path / "gap.csv").write_text("a,b\n" + "1,2\n" * 5 + "1,\n" + "1,2\n" * 4)
     model = KernelPCA(1, kernel="rbf", eigen_solver="nystroem", rank=1)
     with pytest.raises(
-        ValueError, match=r"X contains nan in block 1, row 1, column 1 \(row 5 of all"
+        ValueError,
+        match=r"gap.csv, row 6, column 'b': X contains nan in block 1, row 1, column 1 \(row 5 of",
     ):
         model.fit(open_blocks(tmp_path / "gap.csv", rows=4))
+    (tmp_path / "good.csv").write_text("a,b\n" + "1,2\n" * 3)
+    both = open_blocks([tmp_path / "good.csv", tmp_path / "gap.csv"], rows=4)
+    ridge = KernelRidge(0.1, kernel="rbf", gamma=0.5, solver="nystroem", rank=1)
+    with pytest.raises(ValueError, match="y contains nan in block 2, row 1"):
+        ridge.fit(both[["a"]], both["b"])
+    with pytest.raises(ValueError, match=r"^y contains nan in block 0, row 0"):
+        ridge.fit(both[["a"]], np.full(13, np.nan))
+
+
+def test_patterns_of_files(folder, parquet, tmp_path):
+    both = open_blocks(str(folder / "[fs]*.npy"), rows=ROWS)  # the files first.npy and second.npy
+    assert np.array_equal(both.to_array(), X)
+    assert np.array_equal(open_blocks([folder / "first.npy", str(folder / "sec*.npy")]), both)
+    assert np.array_equal(open_blocks(str(folder / "*.parquet"), columns="y"), y)
+    with pytest.raises(TableError, match=r"no file matches .*\*\.csv'; check the pattern"):
+        open_blocks(str(tmp_path / "*.csv"))
+    (tmp_path / "a[1].csv").write_text("a,b\n1,2\n")  # a name that looks like a pattern
+    assert open_blocks(tmp_path / "a[1].csv").to_array().tolist() == [[1.0, 2.0]]
+
+
+def test_identifiers_as_targets_are_exact(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    ids = [1, 2, 3, 2**53 + 1, 2**53 + 2, 2**63 - 1]
+    table = pa.table({"id": ids, "small": [1, 2, 3, 4, 5, 6], "x": np.arange(6.0)})
+    for options in ({}, {"write_statistics": False}, {"row_group_size": 2}):
+        parquet.write_table(table, tmp_path / "a.parquet", **options)
+        with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+            file.write_table(table)
+        for name in ("a.parquet", "a.arrow"):
+            blocks = open_blocks(tmp_path / name, rows=2)
+            assert blocks["id"].to_array().tolist() == [str(i) for i in ids]
+            assert blocks["small"].to_array().tolist() == [1, 2, 3, 4, 5, 6]
+            assert blocks[["small", "x"]].to_array().shape == (6, 2)
+            with pytest.raises(TableError, match=r"'id' contains integers above 2\^53"):
+                blocks[["id", "x"]].to_array()
+
+
+def test_columns_that_are_not_numbers(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table(
+        {"x": [1.0, 2.0], "when": np.array(["2024", "2025"], "M8[us]"), "list": [[1], [2]]}
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    blocks = open_blocks(tmp_path / "a.parquet")
+    with pytest.raises(TableError, match=r"'when' contains dates, but.*columns=\['x'\]"):
+        blocks.to_array()
+    with pytest.raises(TableError, match="'list' contains values that are neither numbers nor"):
+        blocks[["x", "list"]].to_array()
+    with pytest.raises(TableError, match="'list' contains values that are neither numbers nor"):
+        blocks["list"].to_array()
+    assert blocks[["x"]].to_array().tolist() == [[1.0], [2.0]]
 
 
 def test_broken_files(tmp_path):
@@ -183,7 +239,7 @@ def test_a_file_that_changes_between_two_passes_is_named(tmp_path):
 
 def test_a_folder_is_many_files(tmp_path):
     (tmp_path / "x.parquet").mkdir()
-    with pytest.raises(TableError, match=r"x.parquet is a folder; pass a list of its files.*glob"):
+    with pytest.raises(TableError, match=r"x.parquet is a folder; pass a pattern.*x.parquet/\*"):
         open_blocks(tmp_path / "x.parquet")
 
 

@@ -123,12 +123,6 @@ def test_decimal_commas_and_utf_16(tmp_path):
     check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
 
 
-def test_what_is_not_a_table_yet(tmp_path):
-    for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
-        with pytest.raises(TableError, match=remedy):
-            read_table(write(tmp_path, name, "[]"))
-
-
 def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
     """They are read as strings in every format, because float64 would make some of them equal."""
     pa = pytest.importorskip("pyarrow")
@@ -412,7 +406,7 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         ("a.jsonl", '{"x": 1}\n{"x": \n', "a.jsonl, line 2, column .: Expecting value"),
         ("a.jsonl", '{"x": 1, "x": 2}\n', "a.jsonl, line 1: the field 'x' occurs twice"),
         ("a.jsonl", "[1, 2]\n", "line 1: a list instead of an object"),
-        ("a.jsonl", '{"x": [1]}\n', "line 1, field 'x': expected a number.*found a list"),
+        ("a.jsonl", '{"x": 1, "a": {"b": 1}, "a.b": 2}', "line 1: the field 'a.b' occurs twice"),
         ("a.jsonl", "[" * 100_000, "line 1.*: "),
         ("a.npy", b"\x93NUMPY\x01\x00", "a.npy: the header or the data cannot be read"),
         ("a.npz", b"PK\x03\x04 nothing", "a.npz: the header or the data cannot be read"),
@@ -424,7 +418,12 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
             r"a.fasta: line 1 \('ACGT'\) precedes the first line",
         ),
         ("a.zip", b"junk", "a.zip is neither a folder nor a zip file"),
-        ("a.xyz", "1", "unknown file extension.*with --format: csv"),
+        ("a.xyz", b"1\0", "its format is unknown.*with --format: csv"),
+        (
+            "a.parquet",
+            b"PAR1" + bytes(20),
+            "usually a truncated file.* - download or write it again",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, text):

@@ -24,6 +24,7 @@ from ._blocks import (
     BlockPass,
     BlockRows,
     Blocks,
+    MissingValueError,
     RowValues,
     SpreadTask,
     string_column_names,
@@ -69,7 +70,18 @@ class LocalBlocks(Blocks):
         extras = [_split_like_blocks(self, part) for part in (self.y, self.weights)]
         parts = zip(self.starts, self.sizes, self._parts(), *extras, strict=True)
         for place, (start, size, X, y, weights) in enumerate(parts):
-            yield validate_block(place, start, X, y, weights, self.width, size)
+            try:
+                rows = validate_block(place, start, X, y, weights, self.width, size)
+            except MissingValueError as error:
+                blocks = {"X": self, "y": self.y, "sample_weight": self.weights}[error.what]
+                if isinstance(blocks, LocalBlocks):
+                    error.add_position(blocks.position(error.row, error.column))
+                raise
+            yield rows
+
+    def position(self, row: int, column: int | None) -> str:
+        """Return the position of a value in its file, for a message; empty if it is in memory."""
+        return ""
 
     def _run(self, work: BlockPass) -> Any:
         results = self._results(work)

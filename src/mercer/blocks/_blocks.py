@@ -419,11 +419,43 @@ def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
         return
     row = int(np.argmax(bad.reshape(len(A), -1).any(axis=1)))
     value = A[row][bad[row]][0] if A.ndim > 1 else A[row]
-    column = f", column {int(np.argmax(bad[row]))}" if A.ndim > 1 else ""
-    raise ValueError(
-        f"{what} contains {value} in block {place}, row {row}{column} (row {start + row} of all); "
-        f"remove such rows, or impute the values, before the fit"
+    column = int(np.argmax(bad[row])) if A.ndim > 1 else None
+    where = "" if column is None else f", column {column}"
+    raise MissingValueError(
+        f"{what} contains {value} in block {place}, row {row}{where} (row {start + row} of all); "
+        f"remove such rows, or impute the values, before the fit",
+        what,
+        start + row,
+        column,
     )
+
+
+class MissingValueError(ValueError):
+    """Error for a value that is missing or infinite.
+
+    Parameters
+    ----------
+    message : str
+        The message.
+    what : {"X", "y", "sample_weight"}
+        The argument that contains the value.
+    row : int
+        The index of the row among all rows.
+    column : int or None
+        The index of the column; None if there is only one.
+    """
+
+    # The defaults are needed to unpickle the error, which then restores its attributes.
+    def __init__(
+        self, message: str, what: str = "X", row: int = 0, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.what, self.row, self.column = what, row, column
+
+    def add_position(self, position: str) -> None:
+        """Put the position in a file in front of the message, unless it is empty."""
+        if position:
+            self.args = (f"{position}: {self.args[0]}",)
 
 
 # --- Reduction over a fixed binary tree, with at most about log2(n) partial results in memory.

@@ -1,9 +1,10 @@
 from ._cell_notation import column_from_texts as column_from_texts  # used by mercer.app.explorer
 from ._column_contents import is_missing as is_missing  # used by mercer.app.cli
 from ._column_encoders import CategoryColumn, DateColumn, NumberColumn, TextColumn
+from ._file_formats import FORMATS
 from ._new_observations import has_observation_std as has_observation_std  # used by mercer.app.cli
 from ._new_observations import predict_observations
-from ._open_table import FORMATS, open_blocks, open_table, read_table
+from ._open_table import open_blocks, open_table, read_table
 from ._recipe import Recipe, Treatment, UnknownValuesWarning, label_values
 from ._table import Table, TableError, UnreadableColumn, as_texts, suggest_name
 from ._table import array_column as array_column  # used by mercer.app.explorer

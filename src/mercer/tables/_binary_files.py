@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._cell_notation import DATES, EMPTY, MAX_EXACT, NUMBER, TEXT, UNREADABLE, Notation
+from ._file_formats import format_of
 from ._table import (
     Table,
     TableError,
@@ -91,9 +92,13 @@ class ArrowSource(Source):
                 f"{self.name} cannot be read as {kind}: {text} - usually a truncated file, such as "
                 f"an incomplete download or copy - download or write it again"
             )
+        try:
+            found = f"--format {format_of(self.path, self.name, use_extension=False)}"
+        except TableError:
+            found = "--format"
         return TableError(
             f"{self.name} cannot be read as {kind}: {text} - usually a file in another "
-            f"format, or a truncated file - specify the format with --format"
+            f"format, or a truncated file - specify the format with {found}"
         )
 
     @cached_property

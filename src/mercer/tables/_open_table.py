@@ -6,6 +6,7 @@ the current block, and the prefetched next block.
 
 from __future__ import annotations
 
+import glob
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,9 @@ import numpy as np
 from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ..datasets import read_fasta, read_tudataset
 from ._binary_files import ArrowSource, NumpySource
+from ._excel_files import ExcelSource
+from ._file_formats import FORMATS, format_of
+from ._json_files import JsonLinesSource, json_source
 from ._table import Table, TableError, suggest_name
 from ._table_source import (
     STANDARD_INPUT,
@@ -28,7 +32,7 @@ from ._table_source import (
     is_frame,
     table_from_frame,
 )
-from ._text_files import CsvSource, JsonLinesSource, without_compression
+from ._text_files import CsvSource, without_compression
 
 
 class SingleBlockSource(Source):
@@ -76,27 +80,13 @@ class GraphFolderSource(SingleBlockSource):
         return Table(columns, self.name)
 
 
-FORMATS = {  # file extensions of each format
-    "csv": (".csv", ".tsv", ".txt", ".dat", ".data"),
-    "jsonl": (".jsonl", ".ndjson"),
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "npy": (".npy", ".npz"),
-    "fasta": (".fasta", ".fa", ".fna", ".faa"),
-    "graphs": (".zip",),
-}
-# Advice in the error message for common file types that are not supported.
-_SHEET = "save the sheet as CSV"
-_REMEDIES = {".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
-_REMEDIES[".json"] = "write one object per line to a .jsonl file, for example with: jq -c '.[]'"
-
-
 def open_table(
     path: Any,
     *,
     format: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    sheet: str | int | None = None,
     arrays: Sequence[str] = (),
     na: str | Sequence[str] = (),
     decimal: str | None = None,
@@ -113,12 +103,17 @@ def open_table(
         A file, or a pandas or polars DataFrame.  "-" reads standard input, which is copied to a
         temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
     format : str, default=None
-        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs".  None selects the format by
-        the file extension, and "csv" for standard input.
+        "csv", "jsonl", "json", "parquet", "arrow", "excel", "npy", "fasta" or "graphs".  None
+        selects the format by the file extension, or by the first bytes if the extension is unknown
+        and for standard input.
     delimiter : str, default=None
         The character that separates the cells of a CSV file; None detects it.
     header : bool, default=None
-        Whether the first line of a CSV file contains the column names; None detects it.
+        Whether the first line of a CSV file contains the column names; None detects it.  The same
+        holds for the first row of an Excel sheet.
+    sheet : str or int, default=None
+        The name of a sheet of an Excel workbook, or its position, starting at 1; None selects the
+        first sheet that is not empty.
     arrays : sequence of str, default=()
         The arrays of a .npz file to read; all by default.  "X=X_test" reads the array X_test
         under the name X.
@@ -169,7 +164,7 @@ def open_table(
     )
     if not file.exists():
         raise TableError(_missing_file_message(file, name))
-    kind = format or ("csv" if str(path) == "-" else _format_of(file))
+    kind = format or format_of(file, name, use_extension=str(path) != "-")
     if delimiter is None and without_compression(file.name).endswith(".tsv"):
         delimiter = "\t"
     readers: dict[str, Callable[..., Source]] = {
@@ -183,8 +178,10 @@ def open_table(
             comment=comment,
         ),
         "jsonl": JsonLinesSource,
+        "json": json_source,
         "parquet": partial(ArrowSource, parquet=True),
         "arrow": partial(ArrowSource, parquet=False),
+        "excel": partial(ExcelSource, sheet=sheet, header=header),
         "npy": partial(NumpySource, arrays=arrays),
         "fasta": FastaSource,
         "graphs": GraphFolderSource,
@@ -210,19 +207,6 @@ def read_table(path: Any, **options: Any) -> Table:
         All rows.
     """
     return open_table(path, **options).table()
-
-
-def _format_of(path: Path) -> str:
-    """Return the format of a file by its extension; raise a TableError if it is unknown."""
-    if path.is_dir():
-        return "graphs"
-    name = without_compression(path.name)
-    for kind, extensions in FORMATS.items():
-        if name.endswith(extensions):
-            return kind
-    known = ", ".join(extensions[0] for extensions in FORMATS.values())
-    remedy = _REMEDIES.get(path.suffix, f"specify the format with --format: {', '.join(FORMATS)}")
-    raise TableError(f"{path}: unknown file extension; supported extensions are {known} - {remedy}")
 
 
 def _missing_file_message(path: Path, name: str) -> str:
@@ -278,7 +262,8 @@ def open_blocks(
     Parameters
     ----------
     paths : path or list of paths
-        Files of the same format.  The rows of several files are concatenated in this order.
+        Files of the same format.  The rows of several files are concatenated in this order.  A
+        pattern such as "data/*.parquet" stands for all files that match it, sorted by name.
     columns : list of str or int, str or int, default=None
         The columns to read, by name for a table and by index for an array.  A list selects
         points of shape (n, len(columns)); a single name or index selects targets of shape (n,).
@@ -313,14 +298,14 @@ def open_blocks(
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
         raise TableError("open_blocks needs at least one file")
-    resolved = [Path(file) for file in files]
+    resolved = [path for file in files for path in _matching_files(file)]
     for path in resolved:
         if not path.exists():
             raise TableError(f"{path} does not exist; check the spelling and the folder")
         if path.is_dir() and path.suffix.lower() != ".zarr":
             raise TableError(
-                f"{path} is a folder; pass a list of its files in the order of their rows, for "
-                f"example sorted(Path('{path}').glob('*.parquet'))"
+                f"{path} is a folder; pass a pattern of its files, such as "
+                f"'{path / '*.parquet'}', or a list of them in the order of their rows"
             )
     suffixes = [path.suffix.lower() for path in resolved]
     if format is None and all(suffix in _ARRAY_SUFFIXES for suffix in suffixes):
@@ -328,6 +313,18 @@ def open_blocks(
         return blocks if columns is None else blocks[columns]
     sources = tuple(open_table(path, format=format) for path in resolved)
     return TableBlocks.below(sources, columns, rows)
+
+
+def _matching_files(file: str | PathLike[str]) -> list[Path]:
+    """Return the files that match a pattern, sorted by name; a name without a pattern is kept."""
+    text = str(file)
+    if not any(sign in text for sign in "*?[") or Path(file).exists():
+        return [Path(file)]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        folder = Path(text.split("*")[0]).parent
+        raise TableError(f"no file matches {text!r}; check the pattern and the folder {folder}")
+    return [Path(path) for path in found]
 
 
 def _open_array(path: Path) -> Any:
@@ -427,6 +424,15 @@ class TableBlocks(LocalBlocks):
 
     def _with(self, y: Any, weights: Any) -> Self:
         return replace(self, y=y, weights=weights)
+
+    def position(self, row: int, column: int | None) -> str:
+        """Return the file, the row and the column of a value, for a message."""
+        name = self.names[0 if column is None else column]
+        for source in self.sources:
+            if row < source.row_count:
+                return f"{source.name}, row {row + 1}, column {name!r}"
+            row -= source.row_count
+        return ""
 
     def _parts(self) -> Iterator[np.ndarray]:
         sizes = iter(self.sizes)

@@ -159,9 +159,9 @@ class Source(ABC):
             yield [table.columns[name] for name in names]
 
     def _refuse_text(self, kinds: dict[str, str]) -> None:
-        """Raise a TableError if there are several columns and one of them is not numeric."""
+        """Raise a TableError if a column is unreadable, or if one of several is not numeric."""
         text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
-        if text and len(kinds) > 1:
+        if text and (len(kinds) > 1 or kinds[text[0]] == UNREADABLE):
             raise TableError(
                 f"{self.name}: the column {text[0]!r} {_CONTENTS[kinds[text[0]]]}, but points must "
                 f"be numeric; select the numeric columns: "

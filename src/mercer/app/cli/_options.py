@@ -18,7 +18,11 @@ import mercer
 from ... import estimators, tables
 from ._console import Command, Decorator, OutputPath, Session
 
-_FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
+_FORMATS = ("csv", "jsonl", "json", "parquet", "arrow", "excel", "npy", "fasta", "graphs")
+# Options that are passed to `open_table`.
+_READ_OPTIONS = (
+    *("format", "delimiter", "header", "sheet", "arrays", "na", "decimal", "encoding"),
+)
 RBF = "RBF(length_scale='median')"  # the default kernel
 positive = click.IntRange(1)  # option type: a positive integer
 
@@ -77,6 +81,7 @@ class Data:
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
+    sheet: str | None = None
     arrays: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
     decimal: str | None = None
@@ -99,8 +104,7 @@ class Data:
     @property
     def read_options(self) -> dict[str, Any]:
         """The keyword arguments of `open_table` that differ from their defaults."""
-        names = ("format", "delimiter", "header", "arrays", "na", "decimal", "encoding")
-        options = {name: getattr(self, name) for name in names}
+        options = {n: getattr(self, n) for n in _READ_OPTIONS}
         return {name: value for name, value in options.items() if value not in (None, ())}
 
     def open(self, session: Session, path: str | None = None) -> tables.Source:
@@ -204,7 +208,7 @@ _read_options = (
     click.argument("path", metavar="DATA"),
     option(
         "--format",
-        "File format of DATA; by default inferred from the file name.",
+        "File format of DATA; by default inferred from the file name or the first bytes.",
         type=click.Choice(_FORMATS),
     ),
     option(
@@ -214,6 +218,12 @@ _read_options = (
     option(
         "--header/--no-header",
         "Whether the first line of a CSV file contains column names; by default detected.",
+    ),
+    option(
+        "--sheet",
+        "Sheet of an Excel workbook: its name, or its position starting at 1; by default the first "
+        "sheet that is not empty.",
+        "NAME",
     ),
     option(
         "--arrays",
