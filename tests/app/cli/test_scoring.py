@@ -73,7 +73,7 @@ def test_measures_of_regression_are_those_of_scikit_learn(mercer, people):
         "mse": metrics.mean_squared_error,
         "mae": metrics.mean_absolute_error,
         "median_ae": metrics.median_absolute_error,
-        "mape": metrics.mean_absolute_percentage_error,
+        "mape": metrics.mean_absolute_percentage_error,  # codespell:ignore mape
         "explained_variance": metrics.explained_variance_score,
     }
     assert list(found) == list(scorers)
@@ -121,7 +121,7 @@ def test_several_measures_of_a_method(mercer, people):
 def test_measures_that_do_not_apply(mercer, people):
     kind = (people, *FEATURES, "--target", "kind")
     for name, code, message in [
-        ("acuracy", 2, "did you mean 'accuracy'?"),
+        ("accuracyy", 2, "did you mean 'accuracy'?"),
         ("rmse", 2, "is a measure of regression, but this model is for classification"),
         ("brier", 1, "SVC does not compute; use another measure, such as roc_auc"),
     ]:

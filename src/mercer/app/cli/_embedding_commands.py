@@ -135,7 +135,7 @@ def plan(
 
     \b
     Examples:
-      mercer plan data.csv -k 10 --max-memory 4GB
+      mercer plan data.csv -k 10 --max-memory "4 GB"
       mercer plan svc cells.parquet --target kind --set C=10
     """
     if method == "pca":
@@ -168,9 +168,11 @@ def _plan_pca(session: Session, options: EmbeddingOptions, parameters: dict[str,
     import numpy as np
 
     source, recipe = options.open(session)
-    recipe = recipe.fit(source.blocks())
+    with session.reading(source):
+        recipe = recipe.fit(source.blocks())
     if recipe.points == "vectors":  # the estimates depend only on the shape of the points
-        count = sum(len(recipe.kept_rows(block)) for block in source.blocks())
+        with session.reading(source):
+            count = sum(len(recipe.kept_rows(block)) for block in source.blocks())
         points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:
         table = source.table()
@@ -413,7 +415,8 @@ def compare(
     files = []
     if options.output is not None:
         files = [str(Path(options.output) / name) for name in COMPARISON_FILES]
-        _write_comparison(result, Path(options.output), recipe, table, options, session)
+        with session.progress("figure"):
+            _write_comparison(result, Path(options.output), recipe, table, options, session)
         session.note(f"\n{result}\n")
         session.note("\n".join(f"wrote {file}" for file in files))
     columns = result.table

@@ -28,11 +28,22 @@ ORDER = (
 )
 
 
+class ClosedPipe(Exception):
+    """The program that reads the output, such as `head`, closed the pipe."""
+
+
 class CommandGroup(click.Group):
     """A command group that suggests the closest name for an unknown command."""
 
     def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:
         super().__init__(*args, help=keep_line_breaks(help), **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; raise `ClosedPipe` if its output is not read to the end."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would exit with code 1
+            raise ClosedPipe from error
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command; if it does not exist, fail with an error that suggests another."""
@@ -83,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted; existing files were not changed", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:  # the program that reads the output, such as `head`, closed the pipe
+    except (ClosedPipe, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:

@@ -31,7 +31,10 @@ REGRESSION: dict[str, tuple[str, ...]] = {
     "mse": ("neg_mean_squared_error", "mean_squared_error"),
     "mae": ("neg_mean_absolute_error", "mean_absolute_error"),
     "median_ae": ("neg_median_absolute_error", "median_absolute_error", "medae"),
-    "mape": ("neg_mean_absolute_percentage_error", "mean_absolute_percentage_error"),
+    "mape": (  # codespell:ignore mape
+        "neg_mean_absolute_percentage_error",
+        "mean_absolute_percentage_error",
+    ),
     "explained_variance": ("ev", "explained_variance_score"),
 }
 _AVERAGED = ("f1", "precision", "recall")  # of one class, or averaged over classes
@@ -167,7 +170,7 @@ class Predictions:
             "mse": metrics.mean_squared_error,
             "mae": metrics.mean_absolute_error,
             "median_ae": metrics.median_absolute_error,
-            "mape": metrics.mean_absolute_percentage_error,
+            "mape": metrics.mean_absolute_percentage_error,  # codespell:ignore mape
             "explained_variance": metrics.explained_variance_score,
         }
         return float(compute[measure](self.y, self.predicted))

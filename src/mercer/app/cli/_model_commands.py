@@ -435,7 +435,11 @@ def denoise(session: Session, results: RowResults) -> None:
 @session_options
 @model_argument
 @option("-n --points", "Number of points in the result.", type=positive)
-@option("--max-error", "Largest allowed error; use instead of --points.", type=float)
+@option(
+    "--max-error",
+    "Largest allowed norm of the difference of both functions; use instead of --points.",
+    type=float,
+)
 @output_option("Output file for the compressed model.", required=True)
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
@@ -447,7 +451,7 @@ def compress(
     \b
     Examples:
       mercer compress model.mercer -n 20 -o small.mercer
-      mercer compress model.mercer --max-error 0.1 -o small.mercer
+      mercer compress model.mercer --max-error 2000 -o small.mercer
     """
     if (points is None) == (max_error is None):
         raise click.UsageError("give either the number of points (-n) or --max-error, but not both")

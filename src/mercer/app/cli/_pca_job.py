@@ -243,9 +243,10 @@ class PCARun:
         from ._html_report import report
 
         mercer.save(TableModel(model, recipe, self._metadata), work / "model.mercer")
-        figure.draw(work / "embedding.png")
-        text = report(figure, self.source, command_line(), self.code())
-        (work / "report.html").write_text(text, "utf-8")
+        with self.session.progress("figure and report"):
+            figure.draw(work / "embedding.png")
+            text = report(figure, self.source, command_line(), self.code())
+            (work / "report.html").write_text(text, "utf-8")
         for name in FILES:
             (work / name).replace(self.output / name)
         shutil.rmtree(work, ignore_errors=True)
