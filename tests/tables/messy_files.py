@@ -1417,10 +1417,11 @@ def _one_row(rng):
 
 
 @messy("nothing_to_use.csv", "Only identifiers, a constant and an empty column.",
-       refused=("'id'", "'key'", "'year'", "'remark'"))  # fmt: skip
+       refused=("'name'", "'key'", "'year'", "'remark'"))  # fmt: skip
 def _nothing_to_use(rng):
+    names = [f"P-{i:04}" for i in range(N_ROWS)]
     keys = [str(uuid.UUID(bytes=rng.bytes(16))) for _ in range(N_ROWS)]
-    return csv_bytes({"id": list(range(N_ROWS)), "key": keys, "year": [2024] * N_ROWS,
+    return csv_bytes({"name": names, "key": keys, "year": [2024] * N_ROWS,
                       "remark": [None] * N_ROWS, "price": houses(rng)["price"]})  # fmt: skip
 
 
