@@ -429,8 +429,12 @@ def test_data_frames_of_other_types():
     np.testing.assert_array_equal(found["whole"], [1, np.nan, 2])
     assert found["flag"].tolist() == [1.0, 0.0, 1.0]
     assert found["kind"].tolist() == ["a", None, "b"]
+    days = np.array(["2024-01-05", "NaT", "2024-02-01"], dtype="datetime64[us]")
+    np.testing.assert_array_equal(found["day"], days)
     assert found["id"].tolist() == [str(2**53 + 1), None, str(2**63)]
     assert found["mixed"].tolist() == ["1", "x", None]
+    assert list(read_table(pd.DataFrame([[1, 2]], columns=["a", "a"])).columns) == ["a", "a_2"]
+    assert read_table(pd.DataFrame({"a": [[1]]})).kinds == {"a": "unreadable"}
 
 
 def test_rows_without_a_target_are_predicted():

@@ -11,7 +11,7 @@ from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import TableModel
 from ._table_model import recipe_from_notes as recipe_from_notes  # used by mercer.persist
 from ._table_source import Source
-from ._table_source import is_missing_value as is_missing_value  # used by mercer.app.explorer
+from ._typed_columns import is_missing_value as is_missing_value  # used by mercer.app.explorer
 
 __all__ = [
     "FORMATS",

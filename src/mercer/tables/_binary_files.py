@@ -14,18 +14,36 @@ from typing import Any
 
 import numpy as np
 
+from ._cell_notation import Notation
 from ._table import (
+    DATES,
+    EMPTY,
+    MAX_EXACT,
+    NUMBER,
+    TEXT,
+    UNREADABLE,
     Table,
     TableError,
+    UnreadableColumn,
     array_column,
+    as_texts,
     import_pyarrow,
     kind_of,
-    refuse_repeated_names,
     suggest_name,
 )
-from ._table_source import Source, arrow_column
-
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index
+from ._table_source import Source
+from ._typed_columns import (
+    TextDetector,
+    arrow_column,
+    as_microseconds,
+    combined_chunks,
+    describe_notation,
+    durations_in_seconds,
+    is_arrow_readable,
+    is_arrow_text,
+    pandas_index_columns,
+    unique_names,
+)
 
 
 class ArrowSource(Source):
@@ -34,12 +52,20 @@ class ArrowSource(Source):
     def __init__(self, path: Path, name: str = "", *, parquet: bool) -> None:
         super().__init__(path, name)
         self.parquet = parquet
+        with self._open() as (_, schema):
+            self._schema = schema
+        self._names, notes = unique_names(schema.names)
+        self.notes += notes
+        self._index = tuple(
+            new
+            for new, old in zip(self._names, schema.names, strict=True)
+            if new == old and old in pandas_index_columns(schema)
+        )
 
-    @cached_property
+    @property
     def width(self) -> int:
         """The number of columns."""
-        with self._open() as (_, schema):
-            return len(schema)
+        return len(self._names)
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, Any]]:
@@ -58,73 +84,191 @@ class ArrowSource(Source):
                 reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
                 yield reader, reader.schema
         except (pa.ArrowException, OSError) as error:
-            kind = "Parquet" if self.parquet else "Arrow"
-            raise TableError(
-                f"{self.name} cannot be read as {kind}: {error} - usually a file in another "
-                f"format, or a truncated file - specify the format with --format"
-            ) from None
+            raise self._read_error(error) from None
+
+    def _read_error(self, error: Exception) -> TableError:
+        """Return the error for a file that pyarrow cannot read."""
+        kind, magic = ("Parquet", b"PAR1") if self.parquet else ("Arrow", b"ARROW1")
+        with self.path.open("rb") as raw:
+            has_magic = raw.read(len(magic)) == magic
+        text = str(error).strip().splitlines()[0].rstrip(".")
+        if has_magic:
+            return TableError(
+                f"{self.name} cannot be read as {kind}: {text} - usually a truncated file, such as "
+                f"an incomplete download or copy - download or write it again"
+            )
+        return TableError(
+            f"{self.name} cannot be read as {kind}: {text} - usually a file in another "
+            f"format, or a truncated file - specify the format with --format"
+        )
+
+    @cached_property
+    def _notations(self) -> dict[int, Notation]:
+        """The notation of each column of strings, by its position."""
+        types = self._schema.types
+        detectors = {j: TextDetector() for j, t in enumerate(types) if is_arrow_text(t)}
+        if not detectors:
+            return {}
+        with self._open() as (file, _):
+            for batch in self._batches(file, list(detectors), self.rows_per_block):
+                for j, column in zip(detectors, batch.columns, strict=True):
+                    if not detectors[j].is_text:
+                        detectors[j].update(combined_chunks(column).unique().to_pylist())
+                if all(detector.is_text for detector in detectors.values()):
+                    break
+        notations = {j: detector.notation() for j, detector in detectors.items()}
+        described = (describe_notation(self._names[j], n) for j, n in notations.items())
+        self.notes += filter(None, described)
+        return notations
+
+    def _batches(self, file: Any, positions: Sequence[int], rows: int) -> Iterator[Any]:
+        """Yield tables of `rows` rows that contain the columns at these positions."""
+        names = self._schema.names
+        selected = [names[j] for j in positions]
+        if self.parquet:
+            # Parquet selects columns by name; "a.b" is a column, or the field "b" of a struct "a".
+            prefixes = {name[:i] for name in names for i, c in enumerate(name) if c == "."}
+            is_unique = len(set(names)) == len(names) and prefixes.isdisjoint(names)
+            columns = selected if is_unique else None
+            batches = file.iter_batches(batch_size=rows, columns=columns)
+            for table in _regroup_batches(batches, rows):
+                yield table if is_unique else table.select(list(positions))
+            return
+        full_table = file.read_all()  # refers to the memory-mapped file, without a copy
+        full_table = full_table.select(list(positions))
+        for start in range(0, len(full_table), rows):
+            yield full_table.slice(start, rows)
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        import pyarrow as pa
-
-        start = 0
-        with self._open() as (file, schema):
-            refuse_repeated_names(self.name, schema.names)
-            booleans = tuple(f.name for f in schema if pa.types.is_boolean(f.type))
-            if self.parquet:
-                batches = _regroup_batches(file.iter_batches(batch_size=rows), schema, rows)
-                total = max(1, file.metadata.num_rows)
-            else:
-                full_table = file.read_all()  # refers to the memory-mapped file, without a copy
-                batches = (full_table.slice(i, rows) for i in range(0, len(full_table), rows))
-                total = max(1, len(full_table))
-            for batch in batches:
-                columns = {
-                    name: arrow_column(
-                        self.name, name, column.combine_chunks(), kinds[name] if kinds else None
+        start, total, notations = 0, max(1, self._n_rows), self._notations
+        types, names = self._schema.types, self._names
+        # Columns that cannot be read, such as images, are not loaded.
+        readable = [j for j, type_ in enumerate(types) if is_arrow_readable(type_)]
+        if not readable:
+            raise TableError(
+                f"{self.name} has no column of numbers, text or dates; the types are "
+                f"{', '.join(map(str, dict.fromkeys(types)))}"
+            )
+        with self._open() as (file, _):
+            for batch in self._batches(file, readable, rows):
+                typed = {
+                    j: arrow_column(
+                        combined_chunks(column),
+                        kinds[names[j]] if kinds else None,
+                        notations.get(j),
                     )
-                    for name, column in zip(schema.names, batch.columns, strict=True)
+                    for j, column in zip(readable, batch.columns, strict=True)
                 }
-                index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
-                table = Table(columns, self.name, None, start, index, booleans)
+                columns = {
+                    name: typed[j].values
+                    if j in typed
+                    else UnreadableColumn(f"values of type {types[j]}", len(batch))
+                    for j, name in enumerate(names)
+                }
+                booleans = tuple(names[j] for j, column in typed.items() if column.is_boolean)
+                integers = tuple(names[j] for j, column in typed.items() if column.is_integer)
+                table = Table(columns, self.name, None, start, self._index, booleans, integers)
                 start += len(table)
                 self.fraction_read = start / total
                 if len(table):
                     yield table
 
-    # A Parquet file states its columns and the number of rows, and reads single columns.
+    # An Arrow or Parquet file states its columns and the number of rows.
 
     @property
     def column_names(self) -> list[str]:
         """The names of all columns."""
-        if not self.parquet:
-            return super().column_names
-        with self._open() as (_, schema):
-            return list(schema.names)
+        return list(self._names)
 
     @cached_property
-    def _rows_in_metadata(self) -> int:
+    def _n_rows(self) -> int:
         with self._open() as (file, _):
-            return int(file.metadata.num_rows)
+            return int(file.metadata.num_rows) if self.parquet else len(file.read_all())
 
     @property
     def row_count(self) -> int:
         """The number of rows."""
-        return self._rows_in_metadata if self.parquet else super().row_count
+        return self._n_rows
 
     def pieces(self, names: list[str], rows: int) -> Iterator[list[np.ndarray]]:
         """Yield the columns `names` in pieces of a few rows; several columns must be numeric."""
-        if not self.parquet:
-            yield from super().pieces(names, rows)
-            return
+        positions = [self._names.index(name) for name in names]
+        kinds = {name: self._kind_of_piece(j) for name, j in zip(names, positions, strict=True)}
+        self._refuse_large_integers(kinds)
+        self._refuse_text(kinds)
         with self._open() as (file, _):
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                columns = {n: arrow_column(self.name, n, batch.column(n)) for n in names}
-                self._refuse_text({n: kind_of(column) for n, column in columns.items()})
-                yield list(columns.values())
+            for batch in self._batches(file, positions, rows):
+                yield [
+                    arrow_column(combined_chunks(column), kinds[name], self._notation(j)).values
+                    for name, j, column in zip(names, positions, batch.columns, strict=True)
+                ]
+
+    def _refuse_large_integers(self, kinds: dict[str, str]) -> None:
+        """Raise a TableError if one of several columns contains integers that would be rounded."""
+        for name, kind in kinds.items():
+            type_ = self._schema.types[self._names.index(name)]
+            if len(kinds) > 1 and kind == TEXT and not is_arrow_text(type_):
+                raise TableError(
+                    f"{self.name}: the column {name!r} contains integers above 2^53, which 64-bit "
+                    f"floats cannot represent exactly, but points must be numeric - usually "
+                    f"identifiers - select the other columns: "
+                    f"columns={[n for n, k in kinds.items() if k == NUMBER]}"
+                )
+
+    def _notation(self, position: int) -> Notation | None:
+        """Return the notation of a column of strings; None for other columns."""
+        is_text = is_arrow_text(self._schema.types[position])
+        return self._notations[position] if is_text else None
+
+    def _kind_of_piece(self, position: int) -> str:
+        """Return the kind of a column, which is read completely only if its type is not enough."""
+        import pyarrow as pa
+
+        type_ = self._schema.types[position]
+        if notation := self._notation(position):
+            return notation.kind
+        if not is_arrow_readable(type_):
+            return UNREADABLE
+        if pa.types.is_temporal(type_) and not pa.types.is_duration(type_):
+            return DATES
+        if not (pa.types.is_int64(type_) or pa.types.is_uint64(type_)) or (
+            self.parquet and self._has_small_integers(position)
+        ):
+            is_decimal = pa.types.is_decimal(type_) or pa.types.is_dictionary(type_)
+            if not is_decimal:
+                return NUMBER
+        with self._open() as (file, _):
+            found = (
+                kind_of(arrow_column(combined_chunks(batch.columns[0])).values)
+                for batch in self._batches(file, [position], self.rows_per_block)
+            )
+            kinds = set(found) - {EMPTY}
+        return TEXT if TEXT in kinds else kinds.pop() if kinds else NUMBER
+
+    def _has_small_integers(self, position: int) -> bool:
+        """Return True if the statistics of a Parquet column show that float64 is exact."""
+        with self._open() as (file, _):
+            metadata = file.metadata
+            leaf = next(
+                (
+                    i
+                    for i in range(metadata.num_columns)
+                    if metadata.schema.column(i).path == self._schema.names[position]
+                ),
+                None,
+            )
+            if leaf is None:
+                return False
+            for group in range(metadata.num_row_groups):
+                statistics = metadata.row_group(group).column(leaf).statistics
+                if statistics is None or not statistics.has_min_max:
+                    return False
+                if max(abs(statistics.min), abs(statistics.max)) > MAX_EXACT:
+                    return False
+        return True
 
 
-def _regroup_batches(batches: Iterable[Any], schema: Any, rows: int) -> Iterator[Any]:
+def _regroup_batches(batches: Iterable[Any], rows: int) -> Iterator[Any]:
     """Regroup record batches into tables of `rows` rows; the last table may have fewer."""
     import pyarrow as pa
 
@@ -133,11 +277,11 @@ def _regroup_batches(batches: Iterable[Any], schema: Any, rows: int) -> Iterator
         pending.append(batch)
         count += len(batch)
         while count >= rows:
-            table = pa.Table.from_batches(pending, schema=schema)
+            table = pa.Table.from_batches(pending)
             yield table.slice(0, rows)
             pending, count = table.slice(rows).to_batches(), count - rows
     if count:
-        yield pa.Table.from_batches(pending, schema=schema)
+        yield pa.Table.from_batches(pending)
 
 
 # ---------------------------------------------------------------------- NumPy
@@ -212,12 +356,6 @@ class NumpySource(Source):
                     )
             origins |= dict.fromkeys(new_columns, name)
             columns |= new_columns
-        for name, column in columns.items():
-            if column.ndim != 1 or column.dtype.kind not in "biufUS":
-                raise TableError(
-                    f"{self.name}, field {name!r}: values of type {column.dtype} and shape "
-                    f"{column.shape[1:]} are neither numbers nor text - convert them to float"
-                )
         return columns
 
     def _check_one_table(self, arrays: dict[str, np.ndarray]) -> None:
@@ -315,11 +453,29 @@ class NumpySource(Source):
         for start in range(0, n, rows):
             part = slice(start, start + rows)
             columns = {
-                name: array_column(column[part], kinds[name] if kinds else None)
+                name: _numpy_column(column[part], kinds[name] if kinds else None)
                 for name, column in self._columns.items()
             }
+            integers = tuple(
+                name
+                for name, column in self._columns.items()
+                if column.dtype.kind in "iu" and kind_of(columns[name]) == NUMBER
+            )
             self.fraction_read = min(1.0, (start + rows) / n)
-            yield Table(columns, self.name, None, start, booleans=booleans)
+            yield Table(columns, self.name, None, start, (), booleans, integers)
+
+
+def _numpy_column(array: np.ndarray, kind: str | None) -> Any:
+    """Convert a part of a NumPy array to a column."""
+    if array.ndim == 1 and array.dtype.kind == "M":
+        dates = as_microseconds(array)
+        return as_texts(dates) if kind == TEXT and isinstance(dates, np.ndarray) else dates
+    if array.ndim == 1 and array.dtype.kind == "m":
+        return durations_in_seconds(array)
+    if array.ndim != 1 or array.dtype.kind not in "biufUS":
+        shape = f" and shape {array.shape[1:]}" if array.ndim != 1 else ""
+        return UnreadableColumn(f"values of type {array.dtype}{shape}", len(array))
+    return array_column(array, kind)
 
 
 def _set_of(name: str) -> str:

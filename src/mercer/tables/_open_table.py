@@ -154,8 +154,11 @@ def open_table(
     """
     if isinstance(path, Source):
         return path
-    if isinstance(path, Table) or is_frame(path):
-        return InMemorySource(path if isinstance(path, Table) else table_from_frame(path))
+    if isinstance(path, Table):
+        return InMemorySource(path)
+    if is_frame(path):
+        frame_notes: list[str] = []
+        return InMemorySource(table_from_frame(path, notes=frame_notes), frame_notes)
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
             f"open_table needs a path, a pandas or polars DataFrame or a pyarrow.Table, got "

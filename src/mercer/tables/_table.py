@@ -89,6 +89,9 @@ class Table:
     booleans : tuple of str, default=()
         Columns whose values 0 and 1 represent booleans; converted to text, they become "False" and
         "True".
+    integers : tuple of str, default=()
+        Columns of numbers whose values are integers in the file, so that they are written as
+        integers.
 
     Examples
     --------
@@ -105,6 +108,7 @@ class Table:
     start: int = 0
     index_columns: tuple[str, ...] = ()
     booleans: tuple[str, ...] = ()
+    integers: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -283,18 +287,6 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     return column_from_texts(
         None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
     )
-
-
-def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
-    """Raise a TableError if two columns have the same name."""
-    seen: dict[str, int] = {}
-    for position, name in enumerate(names, start=1):
-        if name in seen:
-            raise TableError(
-                f"{source}: column {position} has the same name, {name!r}, as column {seen[name]} "
-                f"- usually the result of joining two tables - give each column a different name"
-            )
-        seen[name] = position
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:

@@ -6,27 +6,22 @@ import hashlib
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._table import (
-    DATES,
-    EMPTY,
-    MAX_EXACT,
-    NUMBER,
-    TEXT,
-    Table,
-    TableError,
-    array_column,
-    column_from_texts,
-    integer_column,
-    refuse_repeated_names,
+from ._table import DATES, EMPTY, GRAPHS, NUMBER, TEXT, UNREADABLE, Table, TableError, array_column
+from ._typed_columns import (
+    TypedColumn,
+    arrow_column,
+    combined_chunks,
+    pandas_column,
+    pandas_index_columns,
+    polars_column,
+    unique_names,
 )
 
 STANDARD_INPUT = "standard input"  # the name of the file "-" in messages
@@ -34,8 +29,17 @@ STANDARD_INPUT = "standard input"  # the name of the file "-" in messages
 _MAX_BLOCK_ENTRIES, _MAX_BLOCK_ROWS, _MIN_BLOCK_ROWS = 2**22, 2**16, 2**10
 
 
+# Descriptions of columns that are not numeric, for messages.
+_CONTENTS = {
+    TEXT: "contains text",
+    DATES: "contains dates",
+    GRAPHS: "contains graphs",
+    UNREADABLE: "contains values that are neither numbers nor text",
+}
+
+
 class Shape(NamedTuple):
-    """Number of rows of a source, and kind of each column: "numbers", "text" or "graphs"."""
+    """Number of rows of a source, and kind of each column, as in `Table.kinds`."""
 
     rows: int
     kinds: dict[str, str]
@@ -158,7 +162,7 @@ class Source(ABC):
         text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
         if text and len(kinds) > 1:
             raise TableError(
-                f"{self.name}: the column {text[0]!r} contains {kinds[text[0]]}, but points must "
+                f"{self.name}: the column {text[0]!r} {_CONTENTS[kinds[text[0]]]}, but points must "
                 f"be numeric; select the numeric columns: "
                 f"columns={[n for n in kinds if n not in text]}"
             )
@@ -208,53 +212,12 @@ def _merge_kinds(one: str, other: str) -> str:
     """Return the kind of a column, given the kinds of two parts of the column."""
     if EMPTY in (one, other):
         return other if one == EMPTY else one
+    if UNREADABLE in (one, other):
+        return UNREADABLE
     return one if one == other else TEXT
 
 
 # ---------------------------------------------------------------------- tables in memory
-
-
-def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -> np.ndarray:
-    """Return a pyarrow array as numbers or text; dates and times become text in ISO format."""
-    import pyarrow as pa
-
-    types = pa.types
-    value_type = column.type.value_type if types.is_dictionary(column.type) else column.type
-
-    def floats_of(array: Any) -> np.ndarray:
-        numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.asarray(numbers, dtype=float)
-
-    if types.is_integer(value_type) or (types.is_decimal(value_type) and value_type.scale <= 0):
-        floats = floats_of(column)
-        if kind != TEXT and not np.any(np.abs(floats) >= MAX_EXACT):
-            return floats
-        values = [None if v is None else int(v) for v in column.to_pylist()]
-        return integer_column(values, kind)
-    if types.is_decimal(value_type):  # use float(), which rounds correctly, unlike pyarrow
-        return np.array([np.nan if v is None else float(v) for v in column.to_pylist()], float)
-    if types.is_boolean(value_type) or types.is_floating(value_type):
-        return floats_of(column)
-    if types.is_null(value_type):
-        return np.full(len(column), np.nan)
-    if (
-        types.is_temporal(value_type)
-        and not types.is_duration(value_type)
-        and not types.is_interval(value_type)
-    ):
-        column = column.cast(pa.string())
-        value_type = column.type
-    if (
-        types.is_string(value_type)
-        or types.is_large_string(value_type)
-        or types.is_string_view(value_type)
-    ):
-        return column_from_texts(column.to_pylist())
-    raise TableError(
-        f"{source}, column {name!r}: values of type {column.type} are neither numbers nor "
-        f"text - convert the column, or remove it from the file"
-    )
-
 
 _FRAME_TYPES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table")
 
@@ -280,9 +243,10 @@ class InMemorySource(Source):
     gives bit-for-bit identical results for both.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, notes: Iterable[str] = ()) -> None:
         super().__init__(Path(), table.source)
         self._table = table
+        self.notes += notes
 
     @property
     def width(self) -> int:
@@ -302,29 +266,56 @@ class InMemorySource(Source):
         return hashlib.sha256(file.getvalue().encode()).hexdigest()
 
 
-def table_from_frame(frame: Any, name: str = "the DataFrame") -> Table:
-    """Convert a DataFrame to a `Table`: numbers to float64, everything else to text.
+def table_from_frame(
+    frame: Any, name: str = "the DataFrame", notes: list[str] | None = None
+) -> Table:
+    """Convert a DataFrame to a `Table`, with the columns that a CSV file of the frame would have.
 
-    Integers that float64 would round become text, as when a file is read.  The index of a pandas
-    DataFrame does not become a column.
+    Parameters
+    ----------
+    frame : DataFrame
+        A pandas or polars DataFrame, or a pyarrow table.  The named levels of a pandas index become
+        columns, which are listed in `Table.index_columns`; an unnamed index is ignored.
+    name : str, default="the DataFrame"
+        The name of the table in messages.
+    notes : list of str, default=None
+        A list to which messages about converted columns are appended.
+
+    Returns
+    -------
+    Table
+        The rows.
     """
     library = _library(frame)
-    names = [str(n) for n in (frame.column_names if library == "pyarrow" else frame.columns)]
-    refuse_repeated_names(name, names)
-    values: Iterable[Any]
+    notes = [] if notes is None else notes
+    names, new_notes = unique_names(frame.column_names if library == "pyarrow" else frame.columns)
+    notes += new_notes
+    values: list[TypedColumn]
+    index: list[str] = []
     if library == "pandas":
-        values = (_pandas_values(frame.iloc[:, j]) for j in range(frame.shape[1]))
+        values = [pandas_column(frame.iloc[:, j]) for j in range(frame.shape[1])]
+        index = [str(level) for level in frame.index.names if level is not None]
+        index = [level for level in dict.fromkeys(index) if level not in names]
+        values += [
+            pandas_column(frame.index.get_level_values(frame.index.names.index(level)))
+            for level in frame.index.names
+            if level is not None and str(level) in index
+        ]
     elif library == "polars":
-        values = map(_polars_values, frame.get_columns())
+        values = [polars_column(column) for column in frame.get_columns()]
     else:
-        values = (column.combine_chunks() for column in frame.columns)
-    columns, booleans = dict[str, np.ndarray](), list[str]()
-    for column_name, cells in zip(names, values, strict=True):
-        column = _column(name, column_name, cells)
-        columns[column_name] = column
-        if column.dtype != object and _is_boolean(cells):
-            booleans.append(column_name)
-    return Table(columns, name, booleans=tuple(booleans))
+        values = [arrow_column(combined_chunks(column)) for column in frame.columns]
+        index = [level for level in pandas_index_columns(frame.schema) if level in names]
+    typed = dict(zip(dict.fromkeys([*names, *index]), values, strict=True))
+    notes += [f"column {n!r}: {column.note}" for n, column in typed.items() if column.note]
+    columns = {n: column.values for n, column in typed.items()}
+    return Table(
+        columns,
+        name,
+        index_columns=tuple(index),
+        booleans=tuple(n for n, column in typed.items() if column.is_boolean),
+        integers=tuple(n for n, column in typed.items() if column.is_integer),
+    )
 
 
 def as_table(data: Any) -> Table:
@@ -342,65 +333,3 @@ def as_table(data: Any) -> Table:
         f"a recipe requires a Table, a pandas or polars DataFrame or a source from open_table, got "
         f"{type(data).__name__} - put the data into a DataFrame to give its columns names"
     )
-
-
-def _column(source: str, name: str, values: Any) -> np.ndarray:
-    """Return floats, a list of objects or a pyarrow array as a column of a `Table`."""
-    if isinstance(values, np.ndarray):
-        return np.asarray(values, dtype=np.float64)
-    if not isinstance(values, list):
-        return arrow_column(source, name, values)
-    cleaned = [None if is_missing_value(value) else value for value in values]
-    present = [value for value in cleaned if value is not None]
-    if present and all(isinstance(v, (Real, Decimal, np.bool_)) for v in present):
-        if all(isinstance(v, (int, np.integer)) for v in present):
-            return integer_column([None if v is None else int(v) for v in cleaned])
-        return np.array([np.nan if v is None else float(v) for v in cleaned])
-    nested_types = (list, tuple, set, dict, np.ndarray)
-    nested_value = next((value for value in present if isinstance(value, nested_types)), None)
-    if nested_value is not None:
-        raise TableError(
-            f"{source}, column {name!r}: a {type(nested_value).__name__} is neither a number nor "
-            f"text - give each of its entries its own column, or remove the column"
-        )
-    return column_from_texts(None if v is None else str(v) for v in cleaned)
-
-
-def _pandas_values(column: Any) -> np.ndarray | list[Any]:
-    """Return a pandas column as floats if they represent it exactly, otherwise as a list."""
-    from pandas.api import types
-
-    if types.is_float_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
-        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        if types.is_float_dtype(column.dtype) or _are_exact(floats):
-            return floats
-    return column.astype(object).tolist()
-
-
-def _polars_values(column: Any) -> np.ndarray | list[Any]:
-    """Return a polars column as floats if they represent it exactly, otherwise as a list."""
-    if column.dtype.is_float() or column.dtype.is_integer():
-        floats = column.cast(float).fill_null(float("nan")).to_numpy()
-        if column.dtype.is_float() or _are_exact(floats):
-            return floats
-    return column.to_list()
-
-
-def _are_exact(floats: np.ndarray) -> bool:
-    """Return True if floats that were integers are so small that float64 did not round them."""
-    return not np.any(np.abs(floats) >= MAX_EXACT)
-
-
-def _is_boolean(values: Any) -> bool:
-    """Return True if the values of a column are True, False or missing."""
-    if isinstance(values, list):
-        present = [value for value in values if not is_missing_value(value)]
-        return bool(present) and all(isinstance(value, (bool, np.bool_)) for value in present)
-    return str(getattr(values, "type", "")) == "bool"  # values is a pyarrow array
-
-
-def is_missing_value(value: object) -> bool:
-    """Return True if a value is None, NaN, NaT or pandas.NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
