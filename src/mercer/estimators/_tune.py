@@ -234,6 +234,12 @@ def tune(
     True
     """
     check_choice("objective", objective, *OBJECTIVES)
+    if hasattr(estimator, "steps"):
+        raise TypeError(
+            "tune optimises one estimator of mercer, got a Pipeline; fit the other steps first: "
+            "tune(pipeline[-1], pipeline[:-1].fit_transform(X, y), y), and put the tuned estimator "
+            "into a new Pipeline"
+        )
     if not isinstance(estimator, KernelEstimator) or not (
         is_classifier(estimator) or is_regressor(estimator)
     ):

@@ -1,11 +1,13 @@
+from ._cell_notation import column_from_texts as column_from_texts  # used by mercer.app.explorer
 from ._column_contents import is_missing as is_missing  # used by mercer.app.cli
 from ._column_encoders import CategoryColumn, DateColumn, NumberColumn, TextColumn
+from ._new_observations import has_observation_std as has_observation_std  # used by mercer.app.cli
+from ._new_observations import predict_observations
 from ._open_table import FORMATS, open_blocks, open_table, read_table
 from ._recipe import Recipe, Treatment, UnknownValuesWarning, label_values
 from ._table import Table, TableError, UnreadableColumn, as_texts, suggest_name
 from ._table import array_column as array_column  # used by mercer.app.explorer
 from ._table import atomic_file as atomic_file  # used by mercer.app.cli
-from ._table import column_from_texts as column_from_texts  # used by mercer.app.explorer
 from ._table import output_format as output_format  # used by mercer.app.cli
 from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import TableModel
@@ -31,6 +33,7 @@ __all__ = [
     "label_values",
     "open_blocks",
     "open_table",
+    "predict_observations",
     "read_table",
     "suggest_name",
 ]

@@ -14,14 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ._cell_notation import Notation
+from ._cell_notation import DATES, EMPTY, MAX_EXACT, NUMBER, TEXT, UNREADABLE, Notation
 from ._table import (
-    DATES,
-    EMPTY,
-    MAX_EXACT,
-    NUMBER,
-    TEXT,
-    UNREADABLE,
     Table,
     TableError,
     UnreadableColumn,

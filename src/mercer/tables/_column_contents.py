@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._table import is_number, is_rounded
+from ._cell_notation import is_number, is_rounded
 
 
 class RunningStatistics:

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..estimators import Nystroem
-from ._table import TEXT, Table, as_texts, column_from_texts, is_number, kind_of
+from ._cell_notation import TEXT, column_from_texts, is_number
+from ._table import Table, as_texts, kind_of
 
 OTHER, MISSING_LEVEL = "(other)", "(missing)"  # levels in the names of one-hot encoded features
 _MICROSECONDS_PER_DAY = 86_400_000_000

@@ -23,9 +23,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ._cell_notation import GRAPHS, TEXT, UNREADABLE
 from ._column_contents import RunningStatistics, inspect_texts, is_missing
 from ._column_encoders import as_numbers, stripped
-from ._table import GRAPHS, TEXT, UNREADABLE, Table, TableError, as_texts, kind_of
+from ._table import Table, TableError, as_texts, kind_of
 
 USED_TYPES = ("number", "boolean", "category", "date", "text")  # types that become features
 TYPES = (*USED_TYPES, "identifier", "constant", "empty", "unreadable", "graphs")

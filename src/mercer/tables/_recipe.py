@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core import take
 from ..estimators import estimator, fitted, parameter
+from ._cell_notation import GRAPHS, TEXT, UNREADABLE, column_from_texts, is_number
 from ._column_contents import inspect_texts, is_missing, truncated
 from ._column_encoders import (
     CategoryColumn,
@@ -28,19 +29,7 @@ from ._column_encoders import (
     text_features,
 )
 from ._column_types import TYPES, USED_TYPES, TableSummary, needs_standardising
-from ._table import (
-    GRAPHS,
-    TEXT,
-    UNREADABLE,
-    Table,
-    TableError,
-    as_texts,
-    column_from_texts,
-    is_number,
-    kind_of,
-    suggest_name,
-    take_rows,
-)
+from ._table import Table, TableError, as_texts, kind_of, suggest_name, take_rows
 from ._table_source import Source, as_table, is_frame
 
 IMPUTE = ("auto", "mean", "median", "most_frequent", "drop")

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._table import DATES, EMPTY, GRAPHS, NUMBER, TEXT, UNREADABLE, Table, TableError, array_column
+from ._cell_notation import DATES, EMPTY, GRAPHS, NUMBER, TEXT, UNREADABLE
+from ._table import Table, TableError, array_column
 from ._typed_columns import (
     TypedColumn,
     arrow_column,

@@ -21,15 +21,8 @@ from uuid import UUID
 
 import numpy as np
 
-from ._cell_notation import MissingMarks, Notation, NotationDetector
-from ._table import (
-    MAX_EXACT,
-    NUMBER,
-    TEXT,
-    UnreadableColumn,
-    as_texts,
-    integer_column,
-)
+from ._cell_notation import MAX_EXACT, NUMBER, TEXT, MissingMarks, Notation, NotationDetector
+from ._table import UnreadableColumn, as_texts, integer_column
 
 _MARKS = MissingMarks()
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index

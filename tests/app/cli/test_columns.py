@@ -12,7 +12,7 @@ from shell import ENVIRONMENT
 
 import mercer as library
 from mercer import load as load_trained
-from mercer.tables import open_table, read_table
+from mercer.tables import open_table, predict_observations, read_table
 
 
 def columns(text):
@@ -64,9 +64,11 @@ def test_predictions_in_python_have_the_same_bits_as_in_the_shell(mercer, tmp_pa
     path = write(tmp_path / "a.csv", a=X[:, 0], b=X[:, 1], c=X[:, 2], y=X.sum(axis=1))
     mercer("fit", "gp", path, "--target", "y", "--standardize", "-o", "m.mercer")
     told = columns(mercer("predict", "m.mercer", path, "--std").out)
-    mean, std = load_trained("m.mercer").predict(pd.read_csv(path), return_std=True)
-    assert told["prediction"] == [repr(value) for value in mean.tolist()]
-    assert told["std"] == [repr(value) for value in std.tolist()]
+    trained = load_trained("m.mercer")
+    assert told["prediction"] == [repr(v) for v in trained.predict(pd.read_csv(path)).tolist()]
+    blocks = map(trained.row_recipe.transform, open_table(path).blocks())
+    std = [predict_observations(trained.model, X)[1] for X in blocks]
+    assert told["std"] == [repr(value) for value in np.concatenate(std).tolist()]
 
 
 @pytest.mark.parametrize("method", ["ridge", "gp", "svr"])

@@ -1,6 +1,6 @@
 """Output of a command: messages, progress bars, results and output files.
 
-Results are written to standard output, and messages to standard error.
+Results are written to standard output or to a file, and messages to standard error.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import math
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -32,10 +33,13 @@ FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
 class Session:
     """The output of one command: messages, warnings, progress and the result.
 
+    The result goes to standard output or to a file.  Messages, warnings and the progress bar go to
+    standard error.
+
     Attributes
     ----------
     quiet : bool
-        Whether to print only warnings and errors.
+        Whether to suppress messages and the progress bar.
     as_json : bool
         Whether to print the result as JSON.
     converged : bool
@@ -44,15 +48,21 @@ class Session:
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json, self.converged = quiet, as_json, True
+        self._bar: ProgressBar | None = None
 
     def note(self, text: str) -> None:
         """Print a message to standard error, unless `quiet` is set."""
         if not self.quiet:
-            click.echo(text, err=True)
+            self._print(text)
 
     def warn(self, text: str) -> None:
         """Print a warning to standard error, even if `quiet` is set."""
-        click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_use_color())
+        self._print(click.style("warning: ", fg="yellow") + text)
+
+    def _print(self, text: str) -> None:
+        """Print to standard error, above the progress bar if there is one."""
+        with nullcontext() if self._bar is None else self._bar.hidden():
+            click.echo(text, err=True, color=_use_color())
 
     @contextmanager
     def table(self, output: str | Path | None) -> Iterator[Callable[[tables.Table], None]]:
@@ -77,6 +87,13 @@ class Session:
         elif text:
             click.echo(text)
 
+    def summary(self, text: str, output: str | None, **values: Any) -> None:
+        """Print a summary: the result if there is no output file, otherwise a message."""
+        if output is None or self.as_json:
+            self.result(text, **values)
+        else:
+            self.note(text)
+
     @contextmanager
     def capture_warnings(self) -> Iterator[None]:
         """Print Python warnings as one line each, and record whether a solver did not converge."""
@@ -94,24 +111,29 @@ class Session:
                 self.warn(str(warning.message))
 
     @contextmanager
-    def progress(self, description: str) -> Iterator[Callable[[float | None], None]]:
-        """Show a progress bar if standard error is a terminal.
+    def progress(
+        self, description: str, fraction: Callable[[], float] | None = None
+    ) -> Iterator[Callable[[float | None], None]]:
+        """Show a progress bar after two seconds, if standard error is a terminal.
 
         Yields a function that updates the bar to a completed fraction (0 to 1, None if unknown).
+        If `fraction` is given, it is called repeatedly, and returns the completed fraction.
         """
-        if self.quiet or not sys.stderr.isatty():
+        if self.quiet or self._bar is not None or not sys.stderr.isatty():
             yield lambda fraction: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        self._bar = ProgressBar(description, fraction)
+        try:
+            with self._bar:
+                yield self._bar.update
+        finally:
+            self._bar = None
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-        console = Console(stderr=True)
-        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-            task = bar.add_task(description, total=None)
-            yield lambda fraction: bar.update(
-                task, total=None if fraction is None else 1.0, completed=fraction or 0.0
-            )
+    @contextmanager
+    def reading(self, source: tables.Source) -> Iterator[None]:
+        """Show the progress of reading a file."""
+        with self.progress(f"reading {source.title}", lambda: source.fraction_read):
+            yield
 
     @property
     def exit_code(self) -> int:
@@ -119,10 +141,86 @@ class Session:
         return 0 if self.converged else NOT_CONVERGED
 
 
+class ProgressBar:
+    """A progress bar on standard error that appears if the work takes longer than two seconds.
+
+    A separate thread draws the bar.  It works while other threads compute without holding the
+    interpreter lock.
+
+    Parameters
+    ----------
+    description : str
+        The text before the bar.
+    fraction : callable or None, default=None
+        Function that returns the completed fraction; None if `update` sets it.
+    """
+
+    DELAY = 2.0  # seconds before the bar appears
+    _INTERVAL = 0.1  # seconds between updates
+
+    def __init__(self, description: str, fraction: Callable[[], float] | None = None) -> None:
+        self._description, self._poll = description, fraction
+        self._fraction: float | None = None
+        self._done, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._progress: Any = None
+
+    def __enter__(self) -> ProgressBar:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def update(self, fraction: float | None) -> None:
+        """Set the completed fraction; None if it is unknown."""
+        self._fraction = fraction
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Remove the bar from the terminal while text is printed."""
+        with self._lock:
+            if self._progress is not None:
+                self._progress.stop()
+            yield
+            if self._progress is not None:
+                self._progress.start()
+
+    def _run(self) -> None:
+        """Wait, and then draw the bar until the work is done."""
+        if self._done.wait(self.DELAY):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+        progress = Progress(
+            *columns,
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        task = progress.add_task(self._description, total=None)
+        with self._lock:
+            progress.start()
+            self._progress = progress
+        while not self._done.wait(self._INTERVAL):
+            fraction = self._fraction if self._poll is None else self._poll()
+            progress.update(
+                task, total=None if not fraction else 1.0, completed=min(fraction or 0.0, 1.0)
+            )
+        with self._lock:
+            self._progress = None
+            progress.stop()
+
+
 def session_options(command: Command) -> Command:
     """Add --quiet, --json and --debug to a command, and pass it a `Session` as first argument."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only the result, warnings and errors.")
     @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
     @click.option("--debug", is_flag=True, help="Show the traceback if an error occurs.")
     @wraps(command)
@@ -131,10 +229,17 @@ def session_options(command: Command) -> Command:
         command(session, *args, **options)
         return session.exit_code
 
-    # A backspace character tells click to keep the line breaks of the examples.  In a raw
-    # docstring, "\b" is two characters instead, so they are replaced here.
-    run.__doc__ = (command.__doc__ or "").replace(r"\b", "\b")
+    run.__doc__ = keep_line_breaks(command.__doc__)
     return run
+
+
+def keep_line_breaks(help_text: str | None) -> str:
+    r"""Return a help text in which click keeps the line breaks of paragraphs that start with \b.
+
+    For click, a backspace character starts such a paragraph.  In a raw docstring, ``\b`` consists
+    of two characters instead, which this function replaces.
+    """
+    return (help_text or "").replace(r"\b", "\b")
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def pca(
     max_memory: str | None,
     resume: bool,
 ) -> None:
-    r"""Compute the kernel principal components of the rows of DATA.
+    r"""Compute kernel principal components, with figure and report.
 
     DATA is a CSV, Parquet, Arrow, NPY, NPZ, JSONL or FASTA file, a folder or zip file of graphs in
     the TUDataset layout, or - for standard input.
@@ -129,7 +129,7 @@ def plan(
     rank: int | None,
     max_memory: str | None,
 ) -> None:
-    r"""Print how a fit to DATA would be computed: memory and time of each solver.
+    r"""Print memory and relative time of each solver for a fit.
 
     METHOD is pca (the default), or a method of `mercer fit`. The kernel matrix is not computed.
 
@@ -147,8 +147,9 @@ def plan(
             options.data, options.kernel, more, target=target, max_memory=max_memory
         )
         cls, parameters, targets = chosen.estimator(method)
-        source, recipe = chosen.open(session, parameters)
-        table, recipe = read_table(session, source, recipe)
+        source, recipe = chosen.open(session, method, parameters)
+        with session.reading(source):
+            table, recipe = read_table(session, source, recipe)
         y = recipe.targets(table, labels=targets == "labels") if targets else None
         made = cls(**parameters).plan(recipe.transform(table), y)
     names = {"method": "solver", "storage": "storage", "bytes": "memory", "rank": "rank"}
@@ -241,7 +242,7 @@ def explore(
     export: str | None,
     preimages: int | None,
 ) -> None:
-    r"""Explore the rows of DATA interactively in a browser.
+    r"""Explore embeddings of the rows in a browser.
 
     The page shows two embeddings; points selected in one are also selected in the other. Click
     anywhere in an embedding to see the pre-image of that position. Change the kernel to see how the
@@ -257,7 +258,8 @@ def explore(
 
     def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
-        table, recipe = read_table(session, source, recipe, describe=False)
+        with session.reading(source):
+            table, recipe = read_table(session, source, recipe, describe=False)
         requested = estimators.KernelPCA(**options.pca_parameters())
         model, planned = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
@@ -375,7 +377,7 @@ def compare(
     rows: int | None,
     max_memory: str | None,
 ) -> None:
-    r"""Compare embeddings of the rows of DATA by several models.
+    r"""Compare embeddings of the rows by several models.
 
     The table shows how well each embedding preserves the nearest neighbours of each row, and how
     well the data can be reconstructed from it.
@@ -401,7 +403,8 @@ def compare(
     if options.show_code:
         click.echo(_comparison_code(source, options, recipe, arguments), nl=False)
         return
-    table, recipe = read_table(session, source, recipe)
+    with session.reading(source):
+        table, recipe = read_table(session, source, recipe)
     y = None
     if options.color is not None:
         y = tables.label_values(table.column(options.color))[recipe.kept_rows(table)]

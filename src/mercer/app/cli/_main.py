@@ -1,6 +1,7 @@
 """The `mercer` command group, which converts exceptions to error messages and exit codes.
 
-Exit codes: 0 success; 1 failure; 2 usage error; 3 success, but a solver did not converge.
+Exit codes: 0 success; 1 failure; 2 usage error; 3 success, but a solver did not converge; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from ..._version import __version__
-from ._console import FAILED, INTERRUPTED
+from ._console import FAILED, INTERRUPTED, keep_line_breaks
 
 # For each optional package, the extra of mercer that installs it.
 EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}
@@ -29,6 +30,9 @@ ORDER = (
 
 class CommandGroup(click.Group):
     """A command group that suggests the closest name for an unknown command."""
+
+    def __init__(self, *args: Any, help: str | None = None, **options: Any) -> None:
+        super().__init__(*args, help=keep_line_breaks(help), **options)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command; if it does not exist, fail with an error that suggests another."""
@@ -47,12 +51,24 @@ class CommandGroup(click.Group):
 @click.group(
     cls=CommandGroup,
     epilog='Shell completion in bash: eval "$(_MERCER_COMPLETE=bash_source mercer)". '
-    "Exit codes: 0 success, 1 failure, 2 usage error, 3 success but a solver did not converge.",
+    "Exit codes: 0 success, 1 failure, 2 usage error, 3 success but a solver did not converge, "
+    "130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="mercer")
 def app() -> None:
-    """Kernel methods from the shell: turn a data file into a model, a figure and a report."""
+    r"""Kernel methods from the shell: turn a data file into a model, a figure and a report.
+
+    Results go to standard output or to a file, messages to standard error; --quiet suppresses
+    messages.
+
+    \b
+    Examples:
+      mercer demo
+      mercer score svc out/digits.csv --target digit
+      mercer fit svc out/digits.csv --target digit -o model.mercer
+      mercer predict model.mercer out/digits.csv > predictions.csv
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

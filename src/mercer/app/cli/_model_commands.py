@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from inspect import signature
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,13 @@ from ._console import Command, Session, TableOutputPath, session_options
 from ._main import app
 from ._options import (
     Data,
+    _names,
     code_option,
+    files_argument,
     flag,
     grouped,
     input_options,
+    keyword_code,
     open_table_code,
     option,
     output_option,
@@ -53,12 +55,20 @@ def load_parts(path: str) -> tuple[Any, tables.Recipe | None, dict[str, str]]:
     return model, None, {}
 
 
+def report_lines(model: Any) -> list[str]:
+    """Return the lines of the solver's report, without values that were not computed (NaN)."""
+    lines = str(getattr(model, "report_", "")).splitlines()
+    return [line for line in lines if line.split()[-1:] != ["nan"]]
+
+
 @dataclass(frozen=True)
 class RowResults:
-    """A saved model, the file whose rows it is applied to, and the output of the results."""
+    """A saved model, the files whose rows it is applied to, and the output of the results."""
 
     model: str
+    paths: tuple[str, ...]
     data: Data
+    keep: tuple[str, ...]
     output: str | None
     show_code: bool
 
@@ -67,76 +77,209 @@ class RowResults:
         session: Session,
         values: Callable[[tables.TableModel, Any], dict[str, Any]],
         code: str,
+        check: Callable[[Any], None] = lambda estimator: None,
     ) -> None:
         """Apply the model to the rows, and write the results block by block.
 
-        `values(trained, points)` returns the result columns of a block.  `code` is the equivalent
-        Python code, which is printed if `show_code` is True.
+        `values(loaded, points)` returns the result columns of a block.  `code` is the equivalent
+        Python code, which is printed if `show_code` is True.  `check(estimator)` raises an error if
+        the model cannot compute the results.
         """
         from ..._core import length
 
-        source, output = self.data.open(session), self.output
+        loaded = load_with_recipe(self.model)
+        check(loaded.estimator)
+        recipe = loaded.row_recipe
+        sources = [self.data.open(session, path) for path in self.paths]
+        for source in sources:
+            with session.reading(source):
+                _ = source.shape  # reads the file
+        kept = self._kept_columns(session, sources[0])
+        texts = recipe.text_columns
+        if self._writes_text(session):  # copy the cells as they are written in the file
+            texts = (*texts, *(name for name in kept if name not in _feature_columns(recipe)))
         if self.show_code:
-            click.echo(
-                f'''"""Apply a saved model to the rows of a file."""
-
-import sys
-
-import mercer
-from mercer.tables import open_table
-
-trained = mercer.load({self.model!r})
-model, recipe = trained.estimator, trained.row_recipe
-blocks = {open_table_code(source, self.data)}.blocks(recipe.text_columns)
-for number, block in enumerate(blocks):
-    X = recipe.transform(block)
-{indent(code, "    ")}
-    answer = recipe.result_table(block, values, all_rows=True)
-    answer.write(sys.stdout, header=number == 0)'''
-            )
+            click.echo(self._code(recipe, sources, kept, texts, code))
             return
-        trained = load_with_recipe(self.model)
-        recipe, rows, n = trained.row_recipe, 0, source.shape.rows
+        rows, n = 0, sum(source.shape.rows for source in sources)
         results: dict[str, Any] = {}
         # Blocks that are not written yet.  A block in which every row has missing values is written
-        # together with the next complete row, which determines the names of the result columns.
-        pending: list[tables.Table] = []
+        # before the next complete row, which determines the names of the result columns.
+        pending: list[tuple[str, tables.Table]] = []
         with (
-            session.table(output) as write,
+            session.table(self.output) as write,
             session.capture_warnings(),
             session.progress("rows") as update,
         ):
-            for block in source.blocks(recipe.text_columns):
-                pending.append(block)
-                points = recipe.transform(block)
-                if not length(points):
-                    continue
-                rows += length(points)
-                results = values(trained, points)
-                write(recipe.result_table(tables.Table.joined(pending), results, all_rows=True))
-                pending.clear()
-                update(source.fraction_read)
-            if rows and pending:
+
+            def write_pending() -> None:
                 empty = {name: column[:0] for name, column in results.items()}
-                write(recipe.result_table(tables.Table.joined(pending), empty, all_rows=True))
-            if not rows:
+                for path, block in pending:
+                    write(self._result(session, recipe, path, block, empty, kept))
+                pending.clear()
+
+            for number, source in enumerate(sources):
+                for block in source.blocks(texts):
+                    points = recipe.transform(block)
+                    if not length(points):
+                        pending.append((self.paths[number], block))
+                        continue
+                    rows += length(points)
+                    results = values(loaded, points)
+                    write_pending()
+                    path = self.paths[number]
+                    write(self._result(session, recipe, path, block, results, kept))
+                    update((number + source.fraction_read) / len(sources))
+            if rows:
+                write_pending()
+            else:
                 raise tables.TableError(
-                    f"{source.name}: all {n} rows have missing values, so there are no "
-                    f"results; fill in the missing values, or fit the model with --impute"
+                    f"{', '.join(source.name for source in sources)}: all {n} rows have missing "
+                    f"values, so there are no results; fill in the missing values, or fit the "
+                    f"model with --impute"
                 )
         if rows < n:
             session.warn(
                 f"{n - rows} of {n} rows have missing values, so their results are empty; to "
                 f"replace missing values instead, fit the model again with --impute"
             )
-        if output not in (None, "-"):
-            session.note(f"wrote {output}")
-            session.result("", file=output, rows=n, empty=n - rows)
+        if self.output not in (None, "-"):
+            session.note(f"wrote {self.output}")
+            session.result("", file=self.output, rows=n, empty=n - rows)
+
+    def _writes_text(self, session: Session) -> bool:
+        """Return True if the output is CSV, in which numbers and text are written alike."""
+        if self.output in (None, "-"):
+            return not session.as_json
+        return tables.output_format(str(self.output)) in ("csv", "tsv")
+
+    def _kept_columns(self, session: Session, source: tables.Source) -> tuple[str, ...]:
+        """Return the columns to copy to the output, given the first file."""
+        kinds = source.shape.kinds
+        names = _names(self.keep, set(kinds))
+        copied = {name for name, kind in kinds.items() if kind not in ("graphs", "unreadable")}
+        if names == ("all",) and "all" not in kinds:
+            if omitted := [name for name in kinds if name not in copied]:
+                session.note(f"not copied, because they cannot be written: {', '.join(omitted)}")
+            return tuple(name for name in kinds if name in copied)
+        for name in names:
+            if name not in kinds:
+                listed = ", ".join(map(repr, list(kinds)[:12])) + (
+                    " ..." if len(kinds) > 12 else ""
+                )
+                raise click.BadParameter(
+                    f"{source.name} has no column {name!r}{tables.suggest_name(name, kinds)} its "
+                    f"columns are {listed}",
+                    param_hint="--keep",
+                )
+            if name not in copied:
+                raise click.BadParameter(
+                    f"the column {name!r} of {source.name} cannot be copied, because it contains "
+                    f"{'graphs' if kinds[name] == 'graphs' else 'unreadable values'}",
+                    param_hint="--keep",
+                )
+        return names
+
+    def _result(
+        self,
+        session: Session,
+        recipe: tables.Recipe,
+        path: str,
+        block: tables.Table,
+        values: dict[str, Any],
+        kept: tuple[str, ...],
+    ) -> tables.Table:
+        """Return the rows to write for a block: row numbers, copied columns and results."""
+        result = recipe.result_table(block, values, kept, all_rows=True)
+        if not self._writes_text(session):  # `result_table` copies columns as text
+            names = list(result.columns)[1 : 1 + len(kept)]
+            native = {new: _native(block, old) for new, old in zip(names, kept, strict=True)}
+            result = replace(result, columns=result.columns | native)
+        if len(self.paths) == 1:
+            return result
+        files = tables.column_from_texts([path] * len(block))
+        return replace(result, columns={file_column(result.columns): files, **result.columns})
+
+    def _code(
+        self,
+        recipe: tables.Recipe,
+        sources: list[tables.Source],
+        kept: tuple[str, ...],
+        texts: tuple[str, ...],
+        code: str,
+    ) -> str:
+        """Return the equivalent Python code."""
+        also_text = texts[len(recipe.text_columns) :]
+        blocks = f"(*recipe.text_columns, *{also_text!r})" if also_text else "recipe.text_columns"
+        several = len(sources) > 1
+        used = {"open_table"} | ({"Table", "column_from_texts"} if several else set())
+        used |= {"predict_observations"} if "predict_observations" in code else set()
+        names = ", ".join(sorted(used, key=lambda name: (name != "Table", name)))
+        if several:
+            options = ", ".join(filter(None, ["path", keyword_code(self.data.read_options)]))
+            loop = f"""blocks = (
+    (path, block)
+    for path in {list(self.paths)!r}
+    for block in open_table({options}).blocks({blocks})
+)
+for number, (path, block) in enumerate(blocks):"""
+        else:
+            loop = f"""blocks = {open_table_code(sources[0], self.data)}.blocks({blocks})
+for number, block in enumerate(blocks):"""
+        copied = f", {kept!r}" if kept else ""
+        lines = [f"answer = recipe.result_table(block, values{copied}, all_rows=True)"]
+        if several:
+            column = file_column(kept)
+            lines.append("files = column_from_texts([path] * len(block))")
+            lines.append(f'answer = Table({{"{column}": files, **answer.columns}})')
+        lines.append("answer.write(sys.stdout, header=number == 0)")
+        return f'''"""Apply a saved model to the rows of a file."""
+
+import sys
+
+import mercer
+from mercer.tables import {names}
+
+loaded = mercer.load({self.model!r})
+model, recipe = loaded.estimator, loaded.row_recipe
+{loop}
+    X = recipe.transform(block)
+{indent(code, "    ")}
+{indent(chr(10).join(lines), "    ")}'''
+
+
+def _native(block: tables.Table, name: str) -> Any:
+    """Return a column as booleans, integers, numbers, dates or text."""
+    import numpy as np
+
+    column = block.columns[name]
+    if column.dtype.kind != "f" or not np.all(np.abs(column) < 2**53):  # also if one is missing
+        return column
+    if name in block.booleans:
+        return column.astype(bool)
+    return column.astype(np.int64) if np.array_equal(column, np.round(column)) else column
+
+
+def file_column(names: Iterable[str]) -> str:
+    """Return the name of the column of file names, which differs from the other columns."""
+    return "data_file" if "file" in names else "file"
+
+
+def _feature_columns(recipe: tables.Recipe) -> set[str]:
+    """Return the names of the columns that the recipe reads."""
+    return {part.name for part in recipe.parts or ()}
 
 
 _output_group = grouped(
     "results",
     RowResults,
+    option(
+        "--keep",
+        "Comma-separated columns of DATA to copy to the output, such as id,name; 'all' copies all "
+        "columns.",
+        "NAMES",
+        multiple=True,
+    ),
     output_option(
         "Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
         ".npz; by default standard output.",
@@ -148,69 +291,123 @@ _output_group = grouped(
 
 def row_options(command: Command) -> Command:
     """Add MODEL, DATA and the options for the output; the command receives `RowResults`."""
-    return model_argument(input_options(_output_group(command)))
+    return model_argument(files_argument(input_options(_output_group(command))))
 
 
-def _model_with(trained: tables.TableModel, method: str, instead: str) -> Any:
-    """Return the model, or raise a `TableError` if it does not have the method."""
-    if not hasattr(trained.estimator, method):
+def _model_with(loaded: tables.TableModel, method: str, instead: str) -> Any:
+    """Return the estimator, or raise a `TableError` if it does not have the method."""
+    estimator = loaded.estimator
+    if not hasattr(estimator, method):
         raise tables.TableError(
-            f"{type(trained.estimator).__name__} has no method {method}; try {instead}, or see "
-            f"what the file contains with `mercer info`"
+            f"{type(estimator).__name__} has no method {method}; try {instead}, or see what "
+            f"the file contains with `mercer info`"
         )
-    return trained.estimator
+    return estimator
 
 
 @app.command()
 @session_options
 @row_options
 @flag("--proba", "Also write the probability of each class.")
-@flag("--std", "Also write the standard deviation of each prediction.")
-def predict(session: Session, results: RowResults, proba: bool, std: bool) -> None:
-    r"""Predict the target of each row of DATA with a saved MODEL.
+@flag("--std", "Also write the standard deviation of a new observation, which includes noise.")
+@option(
+    "--interval",
+    "Also write the bounds of an interval that contains a new observation with this probability, "
+    "such as 0.9.",
+    "P",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+)
+def predict(
+    session: Session, results: RowResults, proba: bool, std: bool, interval: float | None
+) -> None:
+    r"""Predict the target of each row with a saved model.
+
+    Writes one line per row of DATA with the number of the row and the prediction. The rows need not
+    contain the target. If there are several files, the first column is the name of the file.
+
+    --std and --interval describe a new observation, for all models that support them (ridge and
+    gp): they include the uncertainty of the fitted function and the noise of one observation. They
+    assume Gaussian noise. For ridge, the noise variance is proportional to alpha, so choose alpha
+    with `mercer tune` first.
 
     \b
-    Example:
-      mercer predict model.mercer new.csv > predictions.csv
+    Examples:
+      mercer predict model.mercer new-houses.csv > predictions.csv
+      mercer predict model.mercer new-houses.csv --interval 0.9 --keep all
+      mercer predict model.mercer houses.csv new-houses.csv --keep id -o predictions.parquet
     """
     code = 'values = {"prediction": model.predict(X)}'
-    if std:
+    if std or interval is not None:
         code = (
-            "prediction, deviation = model.predict(X, return_std=True)\n"
-            'values = {"prediction": prediction, "std": deviation}'
+            "prediction, deviation = predict_observations(model, X)\n"
+            'values = {"prediction": prediction}'
+        )
+        code += '\nvalues["std"] = deviation' if std else ""
+    factor = 0.0 if interval is None else _normal_quantile(interval)
+    if interval is not None:
+        code += (
+            f'\nvalues |= {{"lower": prediction - {factor!r} * deviation, '
+            f'"upper": prediction + {factor!r} * deviation}}'
         )
     if proba:
         code += (
             "\nvalues |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
         )
 
-    def values(trained: Any, X: Points) -> dict[str, Any]:
-        fitted = _model_with(trained, "predict", "mercer transform")
-        if std:
-            if "return_std" not in signature(fitted.predict).parameters:
-                raise tables.TableError(
-                    f"{type(fitted).__name__} does not provide standard deviations; omit --std, or "
-                    f"use a model from `mercer fit ridge` or `mercer fit gp`"
-                )
-            prediction, deviation = fitted.predict(X, return_std=True)
-            columns = {"prediction": prediction, "std": deviation}
+    def check(estimator: Any) -> None:
+        name = type(estimator).__name__
+        flags = " and ".join(["--std"] * std + ["--interval"] * (interval is not None))
+        if flags and not tables.has_observation_std(estimator):
+            instead = "use a model from `mercer fit ridge` or `mercer fit gp`"
+            if hasattr(estimator, "classes_"):
+                instead = "it predicts labels; for probabilities, use --proba with a model from "
+                instead += "`mercer fit logistic` or `mercer fit fisher`"
+            raise tables.TableError(
+                f"{name} does not provide standard deviations; omit {flags}: {instead}"
+            )
+        if proba and not hasattr(estimator, "predict_proba"):
+            raise tables.TableError(
+                f"{name} does not compute probabilities; omit --proba, or use a model from `mercer "
+                f"fit logistic` or `mercer fit fisher`"
+            )
+
+    def values(loaded: Any, X: Points) -> dict[str, Any]:
+        fitted = _model_with(loaded, "predict", "mercer transform")
+        if std or interval is not None:
+            prediction, deviation = tables.predict_observations(fitted, X)
+            columns = {"prediction": prediction} | ({"std": deviation} if std else {})
+            if interval is not None:
+                columns["lower"] = prediction - factor * deviation
+                columns["upper"] = prediction + factor * deviation
         else:
             columns = {"prediction": fitted.predict(X)}
         if proba:
-            p = _model_with(trained, "predict_proba", "without --proba").predict_proba(X)
+            p = fitted.predict_proba(X)
             columns |= {f"p({c})": p_c for c, p_c in zip(fitted.classes_, p.T, strict=True)}
         return columns
 
-    results.write(session, values, code)
+    results.write(session, values, code, check)
+
+
+def _normal_quantile(probability: float) -> float:
+    """Return z such that a normal variable is within z standard deviations with `probability`."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((1 + probability) / 2)
 
 
 @app.command()
 @session_options
 @row_options
 def transform(session: Session, results: RowResults) -> None:
-    """Compute the components of each row of DATA.
+    r"""Compute the components of each row with a saved model.
 
     MODEL is a saved kernel PCA, Fisher discriminant or kernel k-means model.
+
+    \b
+    Examples:
+      mercer transform out/model.mercer data.csv > components.csv
+      mercer transform out/model.mercer data.csv --keep label -o components.parquet
     """
     code = (
         "scores = model.transform(X)\n"
@@ -228,10 +425,15 @@ def transform(session: Session, results: RowResults) -> None:
 @session_options
 @row_options
 def denoise(session: Session, results: RowResults) -> None:
-    """Denoise each row of DATA with a saved PCA MODEL.
+    r"""Denoise each row with a saved kernel PCA.
 
     Each row is projected onto the components in the feature space, and its pre-image is computed.
     Numeric columns are transformed back to the units of the file.
+
+    \b
+    Examples:
+      mercer denoise out/model.mercer data.csv > denoised.csv
+      mercer denoise out/model.mercer data.csv --keep label -o denoised.parquet
     """
 
     def values(trained: Any, X: Points) -> dict[str, Any]:
@@ -254,9 +456,14 @@ def denoise(session: Session, results: RowResults) -> None:
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
-    """Approximate a saved MODEL by a smaller one with fewer points.
+    r"""Approximate a saved model by one with fewer points.
 
     Prints the error of the approximation.
+
+    \b
+    Examples:
+      mercer compress model.mercer -n 20 -o small.mercer
+      mercer compress model.mercer --max-error 0.1 -o small.mercer
     """
     if (points is None) == (max_error is None):
         raise click.UsageError("give either the number of points (-n) or --max-error, but not both")
@@ -286,16 +493,21 @@ def compress(
 @session_options
 @model_argument
 def info(session: Session, model: str) -> None:
-    """Show the contents of a saved MODEL.
+    r"""Show the contents of a saved model.
 
     Prints the estimator, its solver report and the preprocessing of the columns.
+
+    \b
+    Examples:
+      mercer info model.mercer
+      mercer info model.mercer --json
     """
     fitted, recipe, metadata = load_parts(model)
     if hasattr(fitted, "summary"):
         text_lines = [fitted.summary()]
     elif hasattr(fitted, "get_params"):
         text_lines = [f"{type(fitted).__name__}({getattr(fitted, 'kernel_', '')})"]
-        text_lines += [f"  {line}" for line in str(getattr(fitted, "report_", "")).splitlines()]
+        text_lines += [f"  {line}" for line in report_lines(fitted)]
     else:
         text_lines = [str(fitted)]
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}

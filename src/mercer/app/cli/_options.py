@@ -73,7 +73,7 @@ def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
 class Data:
     """An input file, with the options for reading it and for preprocessing its columns."""
 
-    path: str
+    path: str = "-"
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
@@ -240,7 +240,9 @@ _read_options = (
         "NAME",
     ),
 )
-input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing
+# Several input files, without preprocessing: the command receives `paths` and `data`.
+files_argument = click.argument("paths", metavar="DATA...", nargs=-1, required=True)
+input_options = grouped("data", Data, *_read_options[1:])
 data_options = grouped(
     "data",
     Data,
@@ -444,6 +446,8 @@ class EmbeddingOptions(ModelOptions):
     def open(self, session: Session) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
+        with session.reading(source):
+            _ = source.shape  # reads the file
         return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
 
     def pca_parameters(self, **options: object) -> dict[str, Any]:

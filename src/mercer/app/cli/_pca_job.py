@@ -138,8 +138,9 @@ class PCARun:
 
     def fit_in_memory(self) -> None:
         """Read the whole file, fit the model and write the results."""
-        table = self.source.table()
-        recipe = self.recipe.fit(table)
+        with self.session.reading(self.source):
+            table = self.source.table()
+            recipe = self.recipe.fit(table)
         print_treatments(self.session, recipe)
         model = KernelPCA(**self.parameters)
         with self.session.progress("components"), self.session.capture_warnings():

@@ -25,7 +25,16 @@ from ._options import (
 
 @app.group(cls=CommandGroup)
 def test() -> None:
-    """Kernel two-sample and independence tests (MMD, HSIC)."""
+    r"""Test whether two samples differ, or columns are independent.
+
+    The tests compare mean embeddings (MMD) and cross-covariances (HSIC) of kernels, with random
+    permutations.
+
+    \b
+    Examples:
+      mercer test two-sample before.csv after.csv
+      mercer test independence data.csv --x age --y height
+    """
 
 
 permutations_option = option(
@@ -66,12 +75,20 @@ def _print_result(session: Session, result: Any, significant: str, not_significa
 def two_sample(
     session: Session, data: Data, other: str, kernel: str, permutations: int, seed: int
 ) -> None:
-    """Test whether the rows of two files have the same distribution (MMD).
+    r"""Test whether two files have the same distribution (MMD).
 
     The null hypothesis is that the rows of DATA and OTHER come from the same distribution.
+
+    \b
+    Examples:
+      mercer test two-sample before.csv after.csv
+      mercer test two-sample before.csv after.csv --columns age,height --permutations 99
     """
     source, second = data.open(session), data.open(session, other)
-    first_table, second_table = source.table(), second.table()
+    with session.reading(source):
+        first_table = source.table()
+    with session.reading(second):
+        second_table = second.table()
     recipe = data.recipe(source, kernel)
     unused = () if recipe.columns else (*recipe.ignore, *first_table.index_columns)
     for name in recipe.columns or first_table.columns:
@@ -136,11 +153,20 @@ def independence(
     permutations: int,
     seed: int,
 ) -> None:
-    """Test whether two groups of columns of DATA are independent (HSIC)."""
+    r"""Test whether two groups of columns are independent (HSIC).
+
+    The null hypothesis is that the columns of --x and the columns of --y are independent.
+
+    \b
+    Examples:
+      mercer test independence data.csv --x age --y height
+      mercer test independence reviews.csv --x text --y stars --kernel "Spectrum(3)" --kernel-y rbf
+    """
     import numpy as np
 
     source = data.open(session)
-    table = source.table()
+    with session.reading(source):
+        table = source.table()
     recipes = []
     kernel_y = kernel_y or kernel
     for names, side_kernel in ((first, kernel), (second, kernel_y)):

@@ -45,9 +45,14 @@ def check(ctx: click.Context, session: Session, expression: str) -> None:
 @session_options
 @click.argument("name", required=False)
 def kernels(session: Session, name: str | None) -> None:
-    """List all kernels, or show the documentation of one kernel.
+    r"""List all kernels, or show the documentation of one.
 
     Without NAME, lists all kernels with their formulas.
+
+    \b
+    Examples:
+      mercer kernels
+      mercer kernels Matern
     """
     from ... import kernels as package
     from ...kernels import Kernel, as_kernel, parse_kernel
@@ -93,9 +98,14 @@ def _entry(doc: str) -> tuple[str, list[str]]:
 @app.command("compile")
 @session_options
 def compile_(session: Session) -> None:
-    """Compile all numba functions in advance.
+    r"""Compile all numba functions in advance.
 
     Later commands then do not have to wait for the compilation.
+
+    \b
+    Examples:
+      mercer compile
+      mercer compile --quiet
     """
     from ...compile import compile_loops
 
@@ -121,9 +131,14 @@ def _fraction(step: str) -> float | None:
     show_default=True,
 )
 def demo(session: Session, output: str) -> None:
-    """Run kernel PCA on a data set of handwritten digits.
+    r"""Run kernel PCA on a data set of handwritten digits.
 
     Writes the 1797 images to a CSV file, and then an embedding, a figure, a model and a report.
+
+    \b
+    Examples:
+      mercer demo
+      mercer demo --quiet -o digits
     """
     from sklearn.datasets import load_digits
 
@@ -137,12 +152,13 @@ def demo(session: Session, output: str) -> None:
     command += ["--kernel", "rbf", "--set", "gamma=scale"]
     session.note(f"$ mercer {' '.join(command)}\n")
     app.main([*command, *["--quiet"] * session.quiet], prog_name="mercer", standalone_mode=False)
-    session.result(
+    session.summary(
         f"\nOpen {folder / 'report.html'} in a browser; the figure is "
         f"{folder / 'embedding.png'}.\n"
         f"Try next:\n"
         f"  mercer info {folder / 'model.mercer'}\n"
         f"  mercer transform {folder / 'model.mercer'} {folder / 'digits.csv'} | head\n"
         f"  mercer score svc {folder / 'digits.csv'} --target digit",
+        output,
         folder=output,
     )

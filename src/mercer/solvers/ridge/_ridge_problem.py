@@ -209,11 +209,31 @@ class ExactRidge(_RidgeProblem):
                 rows = np.arange(start, min(start + step, len(variance)))
                 explained = solution.system.explained(tiles.rows(rows).T)
                 variance[np.ix_(rows, solution.columns)] -= explained[:, None]
-            # The minimum of the objective J satisfies min J / alpha = (y - b)^T a.
-            gap = self.Y[:, solution.columns] - solution.b
-            scale = np.maximum(np.einsum("ic,ic->c", gap, solution.A), 0.0)
-            variance[:, solution.columns] *= scale / max(1, len(self.Y) - self.intercept)
+            variance[:, solution.columns] *= self._likelihood_scale(solution)
         return np.maximum(variance, 0.0)
+
+    def _likelihood_scale(self, solution: _AlphaSolution) -> np.ndarray:
+        """Return the factor c of the prior covariance c k that maximises the likelihood."""
+        # The minimum of the objective J satisfies min J / alpha = (y - b)^T a.
+        gap = self.Y[:, solution.columns] - solution.b
+        scale = np.maximum(np.einsum("ic,ic->c", gap, solution.A), 0.0)
+        return np.asarray(scale / max(1, len(self.Y) - self.intercept))
+
+    def noise_variance(self) -> np.ndarray:
+        """Return the noise variance c alpha of an observation of weight 1, for each target.
+
+        `variance` is the variance of f in the same Gaussian process, so their sum is the variance
+        of a new observation.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            The noise variances.
+        """
+        noise = np.empty(len(self.alphas))
+        for solution in self._solutions(keep=True):
+            noise[solution.columns] = self._likelihood_scale(solution)
+        return noise * self.alphas
 
     @staticmethod
     def _require_definite(solution: _AlphaSolution, what: str) -> None:
@@ -501,6 +521,23 @@ class LandmarkRidge(_RidgeProblem):
                 inside = path.variance(F, alpha)
                 out[rows, columns] = (outside + inside)[:, None] * scale
         return out
+
+    def noise_variance(self) -> np.ndarray:
+        """Return the noise variance c alpha of an observation of weight 1, for each target.
+
+        Call `variance` first, which raises an error if there is no factorisation.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            The noise variances.
+        """
+        if self._path is None:
+            return np.full(len(self.alphas), np.nan)
+        noise, n = np.empty(len(self.alphas)), max(1, self._n - self.intercept)
+        for column, alpha in enumerate(self.alphas):
+            noise[column] = max(float(self._path.objective(alpha)[column]), 0.0) / n
+        return noise
 
     def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
         """Solve by sketched conjugate gradients (`Krill`).
