@@ -1123,8 +1123,7 @@ def _booleans_jsonl(rng):
 
 
 @messy("numbers_as_text.jsonl", "Numbers and dates as strings.",
-       types={"area": "number", "day": "date"},
-       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
+       types={"area": "number", "day": "date"})  # fmt: skip
 def _numbers_as_text(rng):
     t = houses(rng)
     t["area"], t["day"] = map(str, t["area"]), map(str, days(rng))
@@ -1260,14 +1259,14 @@ def sheet(columns: Columns) -> list[list]:
 
 @messy("houses.xlsx", "A sheet with numbers, text, dates and booleans.",
        types={"city": "category", "day": "date", "garden": "boolean"},
-       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
+       values=scaled_houses(area=1.0, price=1.0), needs="openpyxl")  # fmt: skip
 def _xlsx(rng):
     garden = [i % 2 == 0 for i in range(N_ROWS)]
     return xlsx(Houses=sheet({**houses(rng), "day": days(rng), "garden": garden}))
 
 
 @messy("several_sheets.xlsx", "Three sheets, of which the first has the table.",
-       types={"city": "category"}, notes=("Prices", "Codes"))  # fmt: skip
+       types={"city": "category"}, notes=("Prices", "Codes"), needs="openpyxl")  # fmt: skip
 def _several_sheets(rng):
     codes = [["city", "code"], ["Bonn", 53111], ["Ulm", 89073]]
     return xlsx(Prices=sheet(houses(rng)), Codes=codes, Notes=[["written in May"]])
@@ -1275,13 +1274,13 @@ def _several_sheets(rng):
 
 @messy("leading_rows.xlsx", "Two empty rows and an empty column precede the table.",
        types={"city": "category"},
-       values=scaled_houses(area=1.0, price=1.0))  # fmt: skip
+       values=scaled_houses(area=1.0, price=1.0), needs="openpyxl")  # fmt: skip
 def _leading_rows(rng):
     return xlsx(Sheet1=[[], [], *([None, *row] for row in sheet(houses(rng)))])
 
 
 @messy("error_cells.xlsx", "Cells with errors of formulas, and empty cells.",
-       types={"area": "number", "rooms": "number"})  # fmt: skip
+       types={"area": "number", "rooms": "number"}, needs="openpyxl")  # fmt: skip
 def _error_cells(rng):
     t = houses(rng)
     for i, mark in enumerate(("#DIV/0!", "#N/A", "#VALUE!", "#REF!", "#NAME?")):
@@ -1373,7 +1372,7 @@ def _truncated_gz(rng):
 
 
 @messy("truncated.xlsx", "The second half of an Excel file is missing.",
-       refused=("truncated.xlsx",))  # fmt: skip
+       refused=("truncated.xlsx",), needs="openpyxl")  # fmt: skip
 def _truncated_xlsx(rng):
     whole = xlsx(Sheet1=sheet(houses(rng)))
     return whole[: len(whole) // 2]
