@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -1406,6 +1407,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for file in FILES:
+        if file.needs and find_spec(file.needs) is None:
+            continue
         file.write(folder)
         outcome = "refused" if file.refused else "opens"
         print(f"{file.name:28} {outcome:8} {file.method:9} {file.target:14} {file.description}")
