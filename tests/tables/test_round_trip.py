@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -99,6 +100,8 @@ WRITERS = {
         path, **numpy_arrays(table | {"day": np.array(table["day"], dtype="M8[D]")})
     ),
 }
+if find_spec("openpyxl") is None:
+    del WRITERS["xlsx"]
 WITH_MISSING = [name for name in WRITERS if name not in ("npy", "npz")]  # NumPy has no null
 
 
