@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import mercer as library
-from mercer.tables import load_trained, predict_observations, read_table
+from mercer import load as load_trained
+from mercer.tables import predict_observations, read_table
 
 
 def columns(text):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from mercer import load as load_trained
 from mercer.app.cli._measures import CLASSIFICATION, REGRESSION, Predictions, parse_scoring
-from mercer.tables import load_trained, read_table
+from mercer.tables import read_table
 
 FEATURES = ("--columns", "age,height", "--impute", "mean", "--standardize")
 
@@ -66,7 +67,10 @@ def test_measures_of_regression_are_those_of_scikit_learn(mercer, people):
     assert done.err == ""
     found, trained = lines(done.out), load_trained("m.mercer")
     table = read_table(people)
-    y, predicted = table.columns["price"], trained.model.predict(trained.recipe.transform(table))
+    y, predicted = (
+        table.columns["price"],
+        trained.estimator.predict(trained.recipe.transform(table)),
+    )
     scorers = {
         "r2": metrics.r2_score,
         "rmse": metrics.root_mean_squared_error,
