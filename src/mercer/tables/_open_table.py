@@ -20,7 +20,7 @@ import numpy as np
 from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ..datasets import read_fasta, read_tudataset
 from ._binary_files import ArrowSource, NumpySource
-from ._table import Table, TableError, suggest_name
+from ._table import MissingPackageError, Table, TableError, suggest_name
 from ._table_source import (
     STANDARD_INPUT,
     InMemorySource,
@@ -308,7 +308,7 @@ def _open_array(path: Path) -> Any:
         try:
             import zarr
         except ImportError:
-            raise TableError(
+            raise MissingPackageError(
                 f"reading {path} requires zarr, which is not installed - try: pip install zarr"
             ) from None
         array = zarr.open(str(path), mode="r")
