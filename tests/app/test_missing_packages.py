@@ -35,7 +35,7 @@ ENTRY_POINTS = {
     "mercer.tables.read_table('x.parquet')": ["pyarrow", "pip install 'mercer[cli]'"],
     "mercer.tables.read_table('x.arrow')": ["pyarrow", "pip install 'mercer[cli]'"],
     "mercer.open_blocks('x.zarr')": ["zarr", "pip install zarr"],
-    "mercer.explore(pca, X).serve(port=0)": ["tornado", "pip install 'mercer[explore]'"],
+    "mercer.explore(pca, X).show(open_browser=False)": ["tornado", "pip install 'mercer[explore]'"],
     "mercer.explore(pca, X).panel()": ["panel", "pip install 'mercer[explore]'"],
     "mercer.KernelPCA(2).set_output(transform='pandas').fit_transform(X)": ["pandas"],
 }
