@@ -37,6 +37,10 @@ class TableError(ValueError):
     """Error for a file that cannot be used; the message states where the problem is."""
 
 
+class MissingPackageError(TableError, ImportError):
+    """Error for a file that needs an optional package, which is not installed."""
+
+
 @dataclass(frozen=True, eq=False)
 class UnreadableColumn:
     """A column whose values are neither numbers, text nor dates, such as lists or images.
@@ -440,7 +444,7 @@ def import_pyarrow(action: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise TableError(
+        raise MissingPackageError(
             f"{action} requires pyarrow, which is not installed - try: pip install 'mercer[cli]'"
         ) from None
     return pa
