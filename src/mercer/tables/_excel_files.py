@@ -15,7 +15,7 @@ import numpy as np
 
 from ._cell_notation import is_number
 from ._json_files import convert_blocks, notes_about
-from ._table import Table, TableError, suggest_name
+from ._table import Table, TableError, import_openpyxl, suggest_name
 from ._table_source import Source
 from ._typed_columns import ObjectDetector, ObjectFormat, unique_names
 
@@ -309,15 +309,3 @@ def _title(cell: Any) -> str:
     if hasattr(cell, "isoformat"):
         return str(cell.isoformat()).removesuffix("T00:00:00")
     return str(cell).strip()
-
-
-def import_openpyxl(action: str) -> Any:
-    """Import openpyxl; raise a TableError if it is not installed."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise TableError(
-            f"{action} requires openpyxl, which is not installed - try: pip install 'mercer[cli]', "
-            f"or save the sheet as CSV"
-        ) from None
-    return openpyxl
