@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +29,7 @@ _ERRORS = frozenset(
 # Exceptions that openpyxl raises for damaged files.
 _READ_ERRORS: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, EOFError, ParseError),
+    *(zlib.error, struct.error, MemoryError),
     *(AttributeError, IndexError, NotImplementedError, RecursionError, OverflowError),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # .xls files, and .xlsx files with a password
