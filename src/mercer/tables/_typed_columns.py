@@ -309,7 +309,7 @@ def durations_in_seconds(durations: np.ndarray) -> np.ndarray:
 
 
 def take_categories(column: TypedColumn, codes: np.ndarray) -> TypedColumn:
-    """Return a column of categories, given the categories and the index of each row; -1 if none."""
+    """Return a column of categories, given the index of each row; -1 means a missing value."""
     values, is_missing = column.values, codes < 0
     if isinstance(values, UnreadableColumn):
         return column._replace(values=UnreadableColumn(values.reason, len(codes)))
