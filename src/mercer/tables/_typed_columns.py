@@ -28,7 +28,6 @@ from ._table import (
     TEXT,
     UnreadableColumn,
     as_texts,
-    column_from_texts,
     integer_column,
 )
 
@@ -462,7 +461,8 @@ def _strings(cells: Any) -> np.ndarray:
 
     trimmed = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
     is_mark = pc.is_in(trimmed, value_set=pa.array(sorted(_MARKS.texts), cells.type))
-    column = column_from_texts(cells.to_pylist())
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells.to_pylist()
     column[is_mark.to_numpy(zero_copy_only=False).astype(bool)] = None
     return column
 
