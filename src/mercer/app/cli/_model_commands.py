@@ -268,8 +268,8 @@ _output_group = grouped(
     ),
     unknown_option(),
     output_option(
-        "Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
-        ".npz; by default standard output.",
+        "Output file: .csv, .tsv, .jsonl, .json (also with .gz), .parquet, .arrow, .feather, "
+        ".xlsx, .npy or .npz; by default standard output.",
         type=TableOutputPath(),
     ),
     code_option,
