@@ -261,7 +261,7 @@ def explore(
     def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
         with session.reading(source):
-            table, recipe = read_table(session, source, recipe, describe=False)
+            table, recipe = read_table(session, source, recipe)
         requested = estimators.KernelPCA(**options.pca_parameters())
         model, planned = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:

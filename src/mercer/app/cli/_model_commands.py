@@ -27,6 +27,7 @@ from ._options import (
     option,
     output_option,
     positive,
+    unknown_option,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class RowResults:
     paths: tuple[str, ...]
     data: Data
     keep: tuple[str, ...]
+    unknown: str | None
     output: str | None
     show_code: bool
 
@@ -90,6 +92,7 @@ class RowResults:
         loaded = load_with_recipe(self.model)
         check(loaded.estimator)
         recipe = loaded.row_recipe
+        recipe.unknown = self.unknown or recipe.unknown
         sources = [self.data.open(session, path) for path in self.paths]
         for source in sources:
             with session.reading(source):
@@ -264,6 +267,7 @@ _output_group = grouped(
         "NAMES",
         multiple=True,
     ),
+    unknown_option(None),
     output_option(
         "Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
         ".npz; by default standard output.",

@@ -204,6 +204,17 @@ def _split_at_commas(ctx: click.Context, param: click.Parameter, value: str) -> 
     return tuple(filter(None, (value or "").split(",")))
 
 
+def unknown_option(default: str | None) -> Decorator:
+    """Return the option --unknown."""
+    return option(
+        "--unknown",
+        "What to do with values that did not occur in the training rows: handle them as missing "
+        "(ignore), stop (error), or drop the rows (drop).",
+        type=click.Choice(["ignore", "error", "drop"]),
+        default=default,
+    )
+
+
 _read_options = (
     click.argument("path", metavar="DATA"),
     option(
@@ -286,13 +297,7 @@ data_options = grouped(
         "HOW",
         multiple=True,
     ),
-    option(
-        "--unknown",
-        "What to do with values that did not occur in the training rows: handle them as missing "
-        "(ignore), stop (error), or drop the rows (drop).",
-        type=click.Choice(["ignore", "error", "drop"]),
-        default="ignore",
-    ),
+    unknown_option("ignore"),
     flag(
         "--strict",
         "Stop if a column is not numeric or has missing values and no option says what to do.",
@@ -301,13 +306,12 @@ data_options = grouped(
 
 
 def read_table(
-    session: Session, source: tables.Source, recipe: tables.Recipe, *, describe: bool = True
+    session: Session, source: tables.Source, recipe: tables.Recipe
 ) -> tuple[tables.Table, tables.Recipe]:
     """Read all rows and fit the recipe; print its description and the number of dropped rows."""
     table = source.table()
     recipe = recipe.fit(table)
-    if describe:
-        print_treatments(session, recipe)
+    print_treatments(session, recipe)
     report_dropped_rows(recipe, table, session)
     return table, recipe
 

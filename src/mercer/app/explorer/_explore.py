@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from ...tables import (
     Recipe,
     Table,
     TextColumn,
+    UnreadableColumn,
     array_column,
     column_from_texts,
     is_missing_value,
@@ -362,6 +364,15 @@ def scene_from_table(
     names = recipe.features if recipe.points == "vectors" else []
     embeddings = _embeddings(model, points, second, names, trained=True)
     rows = None if len(kept) == len(table) else kept + 1
-    return Scene(
-        title, table.take(kept), points, tuple(embeddings), recipe=recipe, rows=rows, **more
-    )
+    table = _shown_columns(table.take(kept))
+    return Scene(title, table, points, tuple(embeddings), recipe=recipe, rows=rows, **more)
+
+
+def _shown_columns(table: Table) -> Table:
+    """Return the table with dates as text, and without columns that cannot be read."""
+    columns = {
+        name: table.texts(name) if table.kinds[name] == "dates" else column
+        for name, column in table.columns.items()
+        if not isinstance(column, UnreadableColumn)
+    }
+    return replace(table, columns=columns)
