@@ -55,7 +55,8 @@ class Balanced(HTMLParser):
         self.open, self.text, self.styles = [], "", []
 
     def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
+        if tag != "br":  # has no end tag
+            self.open.append(tag)
         self.styles += [value for name, value in attrs if name == "style"]
 
     def handle_endtag(self, tag):

@@ -1,5 +1,6 @@
 """Gaussian process classification: scikit-learn's values, several classes, structured points."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -240,3 +241,17 @@ def test_an_indefinite_kernel_is_reported_in_terms_of_a_classifier():
     with pytest.raises(NotPositiveDefiniteError, match="Try a kernel that is positive semi") as e:
         multinomial(50.0 * Sigmoid(1.0, 1.0), optimizer=None).fit(X, THREE)
     assert "alpha" not in str(e.value)
+
+
+def test_without_an_optimizer_the_defaults_are_those_of_scikit_learn():
+    for labels in (Y, THREE):
+        ours = GaussianProcessClassifier(optimizer=None).fit(X, labels)
+        peer = theirs.GaussianProcessClassifier().fit(X, labels)
+        np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), atol=1e-3)
+        np.testing.assert_array_equal(ours.predict(X), peer.predict(X))
+        np.testing.assert_array_equal(ours.classes_, peer.classes_)
+        assert ours.n_classes_ == peer.n_classes_
+        value, expected = (m.log_marginal_likelihood_value_ for m in (ours, peer))
+        assert value == pytest.approx(expected, rel=1e-6)
+    shared = set(inspect.signature(theirs.GaussianProcessClassifier).parameters)
+    assert shared <= set(inspect.signature(GaussianProcessClassifier).parameters)

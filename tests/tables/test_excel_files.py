@@ -159,6 +159,15 @@ def test_messages(tmp_path, monkeypatch):
         path.write_bytes(whole[:cut])
         with pytest.raises(TableError, match=r"a\.xlsx cannot be read as an Excel workbook"):
             read_table(path)
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole) - 9, 40):  # damaged bytes
+        damaged = bytearray(whole)
+        damaged[place : place + 9] = rng.integers(0, 256, 9, dtype=np.uint8).tobytes()
+        path.write_bytes(damaged)
+        try:
+            read_table(path)
+        except TableError as error:
+            assert "a.xlsx" in str(error)
     with pytest.raises(TableError, match="has no rows below the header of the sheet 'Sheet1'"):
         read_table(book(tmp_path, {"Sheet1": [HEADER]}))
     monkeypatch.setitem(sys.modules, "openpyxl", None)

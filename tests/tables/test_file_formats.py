@@ -87,7 +87,7 @@ def test_standard_input_and_names_without_extension(tmp_path, monkeypatch):
         ("a.sqlite", b"", r"pandas\.read_sql,"),
         ("a.db", b"", r"pandas\.read_sql,"),
         ("a.sas7bdat", b"", r"pandas\.read_sas,"),
-        ("a.sav", b"", r"pandas\.read_spss,"),
+        ("a.sav", b"", r"pandas\.read_spss,"),  # codespell:ignore sav
         ("a.h5", b"", r"pandas\.read_hdf,"),
         ("a.pkl", b"", r"pandas\.read_pickle,"),
         ("a.rds", b"", r"write\.csv"),

@@ -474,6 +474,7 @@ def test_fuzzed_files_are_read_or_refused_by_name(tmp_path):
     samples = {
         "a.csv": CSV.encode(),
         "a.jsonl": b'{"x": 1, "y": "a"}\n{"x": 2.5, "y": "b"}\n',
+        "a.json": b'[{"x": 1, "y": {"a": "b"}}, {"x": 2.5, "z": "2024-01-01"}]',
         "a.npy": (tmp_path / "good.npy").read_bytes(),
         "a.npz": (tmp_path / "good.npz").read_bytes(),
         "a.fasta": b">one\nGATT\nACA\n>two\nACGT\n",

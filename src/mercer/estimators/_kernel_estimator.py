@@ -338,7 +338,8 @@ class KernelEstimator(PlanMixin, BaseEstimator):
 
     def _check_new(self, X: Points) -> Points:
         """Return validated new points; raise an error if the estimator is not fitted."""
-        check_is_fitted(self)
+        if "kernel_" not in self.__dict__:  # scikit-learn's check is slow for a single row
+            check_is_fitted(self)
         return self._check_points(X, reset=False)
 
     def _check_new_float64(self, X: Points) -> Points:

@@ -2,7 +2,7 @@
 
 Every function draws into the given axes or into a new figure, and returns the axes.  It neither
 shows nor saves the figure.  matplotlib is an optional dependency (install it with
-`pip install mercer[plot]`), and is imported only when a function is called.
+`pip install 'mercer[plot]'`), and is imported only when a function is called.
 """
 
 from ._function_plots import contours, eigenfunctions, embedding, maps, preimage_path, witness

@@ -67,7 +67,7 @@ def require_matplotlib() -> None:
     except ImportError as error:
         raise ImportError(
             f"matplotlib cannot be imported ({error}) - it is an optional dependency of mercer "
-            f"that is needed for plots - try pip install mercer[plot]"
+            f"that is needed for plots - try pip install 'mercer[plot]'"
         ) from error
 
 

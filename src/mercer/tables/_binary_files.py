@@ -78,7 +78,7 @@ class ArrowSource(Source):
                 raw.seek(0)
                 reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
                 yield reader, reader.schema
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._read_error(error) from None
 
     def _read_error(self, error: Exception) -> TableError:

@@ -493,6 +493,8 @@ class NotationDetector:
         if self.is_text:
             return
         cells = list(cells)
+        if self._readings & _POINT and self._is_plain and self._add_plain(cells):
+            return
         missing = self._missing.of(cells)
         if missing:
             cells = [cell for cell in cells if cell not in missing]
@@ -532,6 +534,9 @@ class NotationDetector:
             floats = parse_floats(cells)
         except ValueError:
             return False
+        if np.isnan(floats).all():
+            return True  # cells such as "nan" are missing values
+        self._has_values = True
         self._readings &= _NUMBERS
         if not (self._has_bare and self._has_no_parentheses):
             self._has_bare = self._has_bare or bool(np.any(floats != 0))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +17,7 @@ import numpy as np
 
 from ._cell_notation import is_number
 from ._json_files import convert_blocks, notes_about
-from ._table import Table, TableError, suggest_name
+from ._table import Table, TableError, import_openpyxl, suggest_name
 from ._table_source import Source
 from ._typed_columns import ObjectDetector, ObjectFormat, unique_names
 
@@ -27,6 +29,7 @@ _ERRORS = frozenset(
 # Exceptions that openpyxl raises for damaged files.
 _READ_ERRORS: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, EOFError, ParseError),
+    *(zlib.error, struct.error, MemoryError),
     *(AttributeError, IndexError, NotImplementedError, RecursionError, OverflowError),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # .xls files, and .xlsx files with a password
@@ -309,15 +312,3 @@ def _title(cell: Any) -> str:
     if hasattr(cell, "isoformat"):
         return str(cell.isoformat()).removesuffix("T00:00:00")
     return str(cell).strip()
-
-
-def import_openpyxl(action: str) -> Any:
-    """Import openpyxl; raise a TableError if it is not installed."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise TableError(
-            f"{action} requires openpyxl, which is not installed - try: pip install 'mercer[cli]', "
-            f"or save the sheet as CSV"
-        ) from None
-    return openpyxl

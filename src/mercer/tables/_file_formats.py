@@ -40,7 +40,7 @@ _PANDAS_READERS = {
     "read_sql": (".sqlite", ".sqlite3", ".db", ".duckdb"),
     "read_stata": (".dta",),
     "read_sas": (".sas7bdat", ".xpt"),
-    "read_spss": (".sav", ".zsav"),
+    "read_spss": (".sav", ".zsav"),  # codespell:ignore sav
     "read_hdf": (".h5", ".hdf5", ".hdf"),
     "read_orc": (".orc",),
     "read_pickle": (".pkl", ".pickle"),

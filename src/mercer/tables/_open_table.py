@@ -24,7 +24,7 @@ from ._binary_files import ArrowSource, NumpySource
 from ._excel_files import ExcelSource
 from ._file_formats import FORMATS, format_of
 from ._json_files import JsonLinesSource, json_source
-from ._table import Table, TableError, suggest_name
+from ._table import MissingPackageError, Table, TableError, suggest_name
 from ._table_source import (
     STANDARD_INPUT,
     InMemorySource,
@@ -333,7 +333,7 @@ def _open_array(path: Path) -> Any:
         try:
             import zarr
         except ImportError:
-            raise TableError(
+            raise MissingPackageError(
                 f"reading {path} requires zarr, which is not installed - try: pip install zarr"
             ) from None
         array = zarr.open(str(path), mode="r")

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -35,6 +36,10 @@ from ._cell_notation import is_rounded as is_rounded
 
 class TableError(ValueError):
     """Error for a file that cannot be used; the message states where the problem is."""
+
+
+class MissingPackageError(TableError, ImportError):
+    """Error for a file that needs an optional package, which is not installed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +162,78 @@ class Table:
         writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
         if header:
             writer.writerow(self.columns)
-        writer.writerows(zip(*(_output_cells(c) for c in self.columns.values()), strict=True))
+        writer.writerows(zip(*(self._cells(name, "") for name in self.columns), strict=True))
 
     def write_json(self, file: TextIO) -> None:
         """Write the table as JSON Lines: one object per row, with null for missing values."""
-        cells = [_output_cells(column, None) for column in self.columns.values()]
+        for line in self._json_objects():
+            file.write(line + "\n")
+
+    def _json_objects(self) -> Iterator[str]:
+        """Yield each row as a JSON object."""
+        cells = [self._cells(name) for name in self.columns]
         for row in zip(*cells, strict=True):
             line = dict(zip(self.columns, row, strict=True))
-            file.write(json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n")
+            yield json.dumps(line, allow_nan=False, ensure_ascii=False)
+
+    def _cells(self, name: str, missing: str | None = None) -> list[Any]:
+        """Return the values of a column for a text file; `missing` replaces missing values.
+
+        Booleans and integers of the input are written as such.
+        """
+        column = self._output_column(name)
+        values = as_texts(column) if column.dtype.kind == "M" else column
+        return [missing if _is_missing_cell(value) else value for value in values.tolist()]
+
+    def _output_column(self, name: str) -> np.ndarray:
+        """Return a column as it is written to a file.
+
+        Columns of booleans and integers are arrays of bool or int64; with missing values, they are
+        arrays of objects, in which None is a missing value.
+        """
+        column = self.columns[name]
+        if not isinstance(column, np.ndarray):
+            what = column.reason if isinstance(column, UnreadableColumn) else "graphs"
+            raise TableError(
+                f"{self.source}, column {name!r}: {what} cannot be written to a table - leave out "
+                f"this column"
+            )
+        is_boolean, is_integer = name in self.booleans, name in self.integers
+        if column.dtype.kind != "f" or not (is_boolean or is_integer):
+            return column
+        is_missing = np.isnan(column)
+        present = column[~is_missing]
+        if np.any(present != np.round(present)) or np.any(np.abs(present) > MAX_EXACT):
+            return column
+        dtype = np.bool_ if is_boolean else np.int64
+        if not is_missing.any():
+            return column.astype(dtype)
+        cells = np.full(len(column), None, dtype=object)
+        cells[~is_missing] = present.astype(dtype)
+        return cells
+
+    def select(self, names: Iterable[str]) -> Table:
+        """Return a table of some of the columns; an unknown name is an error."""
+        return replace(self, columns={name: self.column(name) for name in names})
+
+    def with_columns(self, other: Table) -> Table:
+        """Append the columns of another table with the same rows.
+
+        If both tables have a column of the same name, the new one is renamed: x becomes x_2.
+        """
+        columns, renamed = dict(self.columns), dict[str, str]()
+        for name, column in other.columns.items():
+            new, number = name, 2
+            while new in columns:
+                new, number = f"{name}_{number}", number + 1
+            columns[new], renamed[name] = column, new
+        return replace(
+            self,
+            columns=columns,
+            index_columns=self.index_columns + tuple(renamed[n] for n in other.index_columns),
+            booleans=self.booleans + tuple(renamed[n] for n in other.booleans if n in renamed),
+            integers=self.integers + tuple(renamed[n] for n in other.integers if n in renamed),
+        )
 
     @staticmethod
     def joined(tables: Sequence[Table]) -> Table:
@@ -193,12 +262,8 @@ class _UnixLines:
         self._file.write(row.removesuffix("\r\n") + "\n")
 
 
-def _output_cells(column: Any, missing_text: str | None = "") -> list[Any]:
-    """Return the values of a column for a text file; `missing_text` replaces missing values."""
-    if not isinstance(column, np.ndarray):
-        raise TypeError("graphs cannot be written to a text file; omit the column of graphs")
-    values = as_texts(column) if column.dtype.kind == "M" else column
-    return [missing_text if value is None or value != value else value for value in values.tolist()]
+def _is_missing_cell(value: Any) -> bool:
+    return value is None or value != value
 
 
 def kind_of(column: Any) -> str:
@@ -305,12 +370,16 @@ WRITABLE = {  # file extensions of each format
     "csv": (".csv", ".txt", ".dat", ".data"),
     "tsv": (".tsv",),
     "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
+    "excel": (".xlsx",),
     "npy": (".npy",),
     "npz": (".npz",),
 }
-_TEXT_FORMATS = ("csv", "tsv", "jsonl")  # these formats are written row by row
+_MAX_EXCEL_ROWS = 2**20  # rows of a sheet, including the header
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # not allowed in cells of Excel
+_TEXT_FORMATS = ("csv", "tsv", "jsonl", "json")  # these formats are written row by row
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
@@ -350,6 +419,10 @@ class TableWriter:
             self._blocks.append(block)
         elif self._kind == "jsonl":
             block.write_json(self._text)
+        elif self._kind == "json":
+            for number, line in enumerate(block._json_objects()):
+                is_first = not self._n_blocks_written and not number
+                self._text.write(f"{'[' if is_first else ','}\n{line}")
         else:
             delimiter = "\t" if self._kind == "tsv" else ","
             block.write(self._text, header=self._n_blocks_written == 0, delimiter=delimiter)
@@ -357,6 +430,8 @@ class TableWriter:
 
     def close(self) -> None:
         """Write the stored blocks and flush the output; the file itself stays open."""
+        if self._kind == "json":
+            self._text.write("\n]\n" if self._n_blocks_written else "[]\n")
         self._text.flush()
         self._text.detach()
         if self._zipped is not None:
@@ -374,6 +449,8 @@ def table_writer(path: str | os.PathLike[str]) -> Iterator[TableWriter]:
     kind, target = output_format(path), Path(path)
     if kind in ("parquet", "arrow"):
         import_pyarrow(f"writing {target}")
+    if kind == "excel":
+        import_openpyxl(f"writing {target}")
     with atomic_file(target) as file:
         writer = TableWriter(file, kind, target.name.lower().endswith(".gz"))
         yield writer
@@ -395,9 +472,12 @@ def atomic_file(target: Path) -> Iterator[BinaryIO]:
 
 
 def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
-    """Write a table in a binary format: NPY, NPZ, Parquet or Arrow."""
+    """Write a table in a binary format: NPY, NPZ, Excel, Parquet or Arrow."""
+    if kind == "excel":
+        _write_excel(file, table)
+        return
     if kind in ("npy", "npz"):
-        columns = {name: _array(column) for name, column in table.columns.items()}
+        columns = {name: _array(table._output_column(name)) for name in table.columns}
         if kind == "npz":
             # This replaces np.savez, which does not accept an array named "file".
             with zipfile.ZipFile(file, "w") as archive:
@@ -411,11 +491,12 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
         np.save(file, rows, allow_pickle=False)
         return
     pa = import_pyarrow("writing the table")
+    written = {name: table._output_column(name) for name in table.columns}
     columns = {
-        name: column.tolist() if column.dtype.kind in "OUS" else column
-        for name, column in table.columns.items()
+        name: pa.array(column.tolist() if column.dtype.kind in "OUS" else column)
+        for name, column in written.items()
     }
-    arrow_table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    arrow_table = pa.table(columns)
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -423,6 +504,37 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
         return
     with pa.ipc.new_file(file, arrow_table.schema) as writer:
         writer.write_table(arrow_table)
+
+
+def _write_excel(file: BinaryIO, table: Table) -> None:
+    """Write a table to the first sheet of an Excel workbook."""
+    if len(table) >= _MAX_EXCEL_ROWS:
+        raise TableError(
+            f"the table has {len(table)} rows, but a sheet of an Excel workbook holds "
+            f"{_MAX_EXCEL_ROWS - 1} rows and the header - write .csv or .parquet instead"
+        )
+    book = import_openpyxl("writing the table").Workbook(write_only=True)
+    sheet = book.create_sheet("Sheet1")
+    sheet.append(list(table.columns))
+    cells = [table._output_column(name).tolist() for name in table.columns]
+    for row in zip(*cells, strict=True):
+        sheet.append([None if _is_missing_cell(v) else _excel_cell(sheet, v) for v in row])
+    book.save(file)
+
+
+def _excel_cell(sheet: Any, value: Any) -> Any:
+    """Return a value as Excel stores it: no infinity, dates before 1900 or control characters."""
+    is_infinite = isinstance(value, float) and abs(value) == float("inf")
+    is_early = isinstance(value, datetime) and value.year < 1900
+    if is_early:
+        return value.isoformat()
+    if isinstance(value, str):
+        from openpyxl.cell import WriteOnlyCell
+
+        cell = WriteOnlyCell(sheet, _CONTROL.sub("", value))
+        cell.data_type = "s"  # text, even if it looks like a formula
+        return cell
+    return str(value) if is_infinite else value
 
 
 def _array(column: np.ndarray) -> np.ndarray:
@@ -440,7 +552,19 @@ def import_pyarrow(action: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise TableError(
+        raise MissingPackageError(
             f"{action} requires pyarrow, which is not installed - try: pip install 'mercer[cli]'"
         ) from None
     return pa
+
+
+def import_openpyxl(action: str) -> Any:
+    """Import openpyxl; raise a TableError if it is not installed."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise TableError(
+            f"{action} requires openpyxl, which is not installed - try: pip install 'mercer[cli]', "
+            f"or use CSV instead"
+        ) from None
+    return openpyxl

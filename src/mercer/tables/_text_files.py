@@ -42,9 +42,16 @@ _MAX_HEAD_LINES = 1000  # lines in which the header is searched
 _MAX_HEAD_ROWS = 20  # rows that are compared with the header
 _MAX_TITLE_LINES = 12  # lines in which a title above the table is searched
 _MAX_LISTED = 20  # lines that an error message lists
-_FIRST_SCAN_ROWS, _SCAN_ROWS = 2**10, 2**15  # rows of a block in the first pass
+# Rows of the first block and of the other blocks in the first pass, and the number of cells.
+_FIRST_SCAN_ROWS, _SCAN_ROWS = 2**10, 2**15
+_FIRST_SCAN_CELLS, _SCAN_CELLS = 2**17, 2**21
+_MIN_SCAN_ROWS = 2**5
+_MIN_ENCODED_ROWS = 2**12  # minimum number of rows for which pyarrow encodes repeated text
+# pyarrow needs about 30 KB per column, so that NumPy and the csv module need less memory for blocks
+# of more columns if all are numbers, or if there are few rows.
+_MAX_ARROW_COLUMNS, _FEW_ROWS = 2**10, 2**8
 _CHUNK_BYTES = 2**20  # bytes that are read at once
-_LINES_PER_READ = 2**10
+_LINES_PER_READ = 2**7  # lines that are decoded at once
 # Names for delimiters that are hard to type on a command line.
 _DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 
@@ -340,15 +347,16 @@ class CsvSource(Source):
     def _set_names(self, cells: list[str], why: str, notes: list[str]) -> None:
         """Set the column names from a header, and add notes about unusual names."""
         taken = {cell.strip() for cell in cells}
-        self.names = []
+        names: dict[str, None] = {}
         renamed = list[str]()
         for i, cell in enumerate(cells, start=1):
             name = cell.strip() or f"column{i}"
-            if name in self.names:
-                number = next(k for k in count(2) if f"{name}_{k}" not in {*taken, *self.names})
-                renamed.append(f"{name}_{number}")
-                name = renamed[-1]
-            self.names.append(name)
+            if name in names:
+                spellings = (f"{name}_{k}" for k in count(2))
+                name = next(n for n in spellings if n not in taken and n not in names)
+                renamed.append(name)
+            names[name] = None
+        self.names = list(names)
         if renamed:
             shown = ", ".join(map(repr, renamed[:6])) + (", ..." if len(renamed) > 6 else "")
             notes.append(
@@ -465,7 +473,9 @@ class CsvSource(Source):
         n_rows, is_index = 0, _may_be_index(self.names[0], self.unnamed)
         assumed = self._decimal or decimal
         # A few rows are sufficient to decide which columns are probably plain numbers.
-        for block in self._blocks(_SCAN_ROWS, _FIRST_SCAN_ROWS):
+        first = min(_FIRST_SCAN_ROWS, max(_MIN_SCAN_ROWS, _FIRST_SCAN_CELLS // self.width))
+        rows = min(_SCAN_ROWS, max(_MIN_SCAN_ROWS, _SCAN_CELLS // self.width))
+        for block in self._blocks(rows, first):
             block.problems = problems
             modes = {}
             for j, detector in enumerate(detectors):
@@ -769,7 +779,11 @@ class RowBlock:
 
     def _read_with_arrow(self, modes: dict[int, str]) -> dict[int, Any] | None:
         """Parse the lines with pyarrow; return None if a row has a wrong number of cells."""
-        if self._source.delimiter == " " or not self._source.delimiter.isascii():
+        source = self._source
+        n = len(source.names)
+        are_numbers = len(modes) == n and set(modes.values()) == {"."}
+        is_wide = n > _MAX_ARROW_COLUMNS and (are_numbers or self._n_lines <= _FEW_ROWS)
+        if is_wide or source.delimiter == " " or not source.delimiter.isascii():
             return self._read_numbers(modes)
         columns: dict[int, Any] = {}
         for decimal in (".", ","):
@@ -794,7 +808,9 @@ class RowBlock:
         Returns None if a cell is not a number, and an error message if the lines cannot be parsed.
         """
         pa, pc = pyarrow_csv()
-        kind = pa.dictionary(pa.int32(), pa.string()) if decimal is None else pa.float64()
+        is_encoded = self._n_lines >= _MIN_ENCODED_ROWS
+        text = pa.dictionary(pa.int32(), pa.string()) if is_encoded else pa.string()
+        kind = text if decimal is None else pa.float64()
         n = len(self._source.names)
         names = [str(j) for j in range(n)]
         # If no column is selected, the number of cells of each row is checked nevertheless.
@@ -823,7 +839,9 @@ class RowBlock:
         for j in selected:
             column = table.column(names[j])
             column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            if decimal is None:
+            if decimal is None and not is_encoded:
+                columns[j] = Cells.of(column.to_pylist())
+            elif decimal is None:
                 codes = column.indices.to_numpy(zero_copy_only=False)
                 columns[j] = Cells(column.dictionary.to_pylist(), codes)
             else:

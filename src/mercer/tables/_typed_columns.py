@@ -301,7 +301,7 @@ def durations_in_seconds(durations: np.ndarray) -> np.ndarray:
 
 
 def take_categories(column: TypedColumn, codes: np.ndarray) -> TypedColumn:
-    """Return a column of categories, given the categories and the index of each row; -1 if none."""
+    """Return a column of categories, given the index of each row; -1 means a missing value."""
     values, is_missing = column.values, codes < 0
     if isinstance(values, UnreadableColumn):
         return column._replace(values=UnreadableColumn(values.reason, len(codes)))
@@ -430,15 +430,34 @@ def _arrow_texts(column: Any, kind: str | None, notation: Notation | None) -> Ty
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     encoded = column.dictionary_encode()
-    cells = encoded.dictionary.to_pylist()
+    cells = encoded.dictionary
     if notation is None:
         detector = TextDetector()
-        detector.update(cells)
+        detector.update(cells.to_pylist())
         notation = detector.notation()
-    values = _convert_texts(cells, notation, kind)
+    if TEXT in (kind, notation.kind):
+        values = _strings(cells)
+    else:
+        values = _convert_texts(cells.to_pylist(), notation, kind)
     is_boolean = notation.is_boolean and values.dtype != object
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return take_categories(TypedColumn(values, is_boolean, note=_note_of(notation)), codes)
+
+
+def _strings(cells: Any) -> np.ndarray:
+    """Convert an Arrow array of strings to text; marks of missing values become None.
+
+    This is `Notation(TEXT).convert`, but faster.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
+    is_mark = pc.is_in(trimmed, value_set=pa.array(sorted(_MARKS.texts), cells.type))
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells.to_pylist()
+    column[is_mark.to_numpy(zero_copy_only=False).astype(bool)] = None
+    return column
 
 
 def _arrow_dates(column: Any) -> Any:

@@ -235,3 +235,17 @@ def test_a_missing_or_needless_target(mercer, people):
     for command in ("fit", "plan"):
         done = mercer(command, "kmeans", people, *FEATURES, "--target", "kind")
         assert done.code == 2 and "use --ignore kind" in done.err and "svc" in done.err, done
+
+
+def test_a_target_whose_scale_does_not_suit_svr(mercer):
+    """C and epsilon of an SVR are in the units of the target."""
+    rows = [(i, (i % 7) ** 2) for i in range(30)]
+    for factor, message in ((1000, "try --set C=1e+04"), (1e-4, "try --set epsilon=")):
+        lines = [f"{x},{factor * y}" for x, y in rows]
+        Path("a.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+        for command in ("fit", "score"):
+            done = mercer(command, "svr", "a.csv", "--target", "y")
+            assert done.code == 0 and message in done.err, done
+    options = ("--set", "C=1", "--set", "epsilon=0.1")
+    assert "may be poor" not in mercer("fit", "svr", "a.csv", "--target", "y", *options).err
+    assert "may be poor" not in mercer("fit", "ridge", "a.csv", "--target", "y").err

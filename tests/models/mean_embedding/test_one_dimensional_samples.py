@@ -47,3 +47,11 @@ def test_other_sequences_still_raise_an_error():
         two_sample_test(["a", "b"], ["c", "d"], kernel=RBF())
     with pytest.raises(ValueError, match="different numbers of columns"):
         two_sample_test(x, np.column_stack([x, y]))
+
+
+def test_labelled_arrays():
+    xr = pytest.importorskip("xarray")
+    X = xr.DataArray(np.column_stack([x, y]), dims=("time", "band"))
+    assert mmd(X[:10], X[10:]) == mmd(X.values[:10], X.values[10:])
+    assert hsic(X[:, 0], X[:, 1]) == hsic(x, y)
+    assert two_sample_test(X[:10, 0], X[10:, 0]).pvalue == two_sample_test(x[:10], x[10:]).pvalue

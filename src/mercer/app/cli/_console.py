@@ -204,6 +204,8 @@ class ProgressBar:
             redirect_stderr=False,
         )
         task = progress.add_task(self._description, total=None)
+        started = progress.tasks[0].start_time
+        progress.tasks[0].start_time = None if started is None else started - self.DELAY
         with self._lock:
             progress.start()
             self._progress = progress

@@ -138,6 +138,25 @@ def _centring_message(parameters: dict[str, Any]) -> str:
     return ""
 
 
+def _warn_about_scale(
+    session: Session, method: str, parameters: dict[str, Any], y: np.ndarray
+) -> None:
+    """Print a note if the default C or epsilon of svr does not suit the scale of the target."""
+    if method != "svr" or len(y) < 2:
+        return
+    std = float(y.std())
+    if "C" not in parameters and std > 10:
+        session.note(
+            f"The default C=1 is small for a target with standard deviation {std:.3g}, so the fit "
+            f"may be poor; try --set C={std:.0e}, or `mercer tune svr`."
+        )
+    if "epsilon" not in parameters and 0 < std < 0.2:
+        session.note(
+            f"The default epsilon=0.1 is large for a target with standard deviation {std:.3g}, so "
+            f"the fit may be poor; try --set epsilon={std / 10:.0e}."
+        )
+
+
 scoring_option = option(
     "--scoring",
     "Measure, or several separated by commas. Classification: "
@@ -189,7 +208,7 @@ def fit(
         raise _no_target(method, "score")
     source, recipe = options.open(session, method, parameters)
     if options.show_code:
-        y = f", recipe.targets(table, labels={labels})" if targets else ""
+        y_code = f", recipe.targets(table, labels={labels})" if targets else ""
         click.echo(
             f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
 
@@ -199,7 +218,7 @@ from mercer.tables import Recipe, TableModel, open_table
 table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 X = recipe.transform(table)
-model = {cls.__name__}({keyword_code(parameters)}).fit(X{y})
+model = {cls.__name__}({keyword_code(parameters)}).fit(X{y_code})
 save(TableModel(model, recipe), {options.output or "model.mercer"!r})'''
         )
         return
@@ -208,11 +227,14 @@ save(TableModel(model, recipe), {options.output or "model.mercer"!r})'''
     if message := _centring_message(parameters):
         session.note(message)
     X = recipe.transform(table)
-    y_args = (recipe.targets(table, labels=labels),) if targets else ()
+    y = recipe.targets(table, labels=labels) if targets else None
+    y_args = () if y is None else (y,)
+    if y is not None:
+        _warn_about_scale(session, method, parameters, y)
     start = perf_counter()
     with session.progress(f"fitting {cls.__name__}"), session.capture_warnings():
         model = cls(**parameters).fit(X, *y_args)
-    summary = FitSummary(model, X, next(iter(y_args), None), perf_counter() - start)
+    summary = FitSummary(model, X, y, perf_counter() - start)
     save_model(session, model, recipe, source, options.output)
     if message := explain_measures(measures, getattr(model, "classes_", None)):
         session.note(message)
@@ -541,10 +563,10 @@ def _score_method(
         cv=cv,
         seed=options.seed,
     )
-    if labels:
-        classes = np.unique(recipe.targets(table, labels=True))
-        if message := explain_measures(measures, classes):
-            session.note(message)
+    y = recipe.targets(table, labels=labels)
+    _warn_about_scale(session, method, parameters, y)
+    if message := explain_measures(measures, np.unique(y) if labels else None):
+        session.note(message)
     for name, values in result.values.items():
         session.note(f"{name} of each fold: {' '.join(map(format_score, values))}")
     scores = result.to_json()

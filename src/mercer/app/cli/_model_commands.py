@@ -70,7 +70,6 @@ class RowResults:
     paths: tuple[str, ...]
     data: Data
     keep: tuple[str, ...]
-    unknown: str | None
     output: str | None
     show_code: bool
 
@@ -92,7 +91,7 @@ class RowResults:
         loaded = load_with_recipe(self.model)
         check(loaded.estimator)
         recipe = loaded.row_recipe
-        recipe.unknown = self.unknown or recipe.unknown
+        recipe.unknown = self.data.unknown or recipe.unknown
         sources = [self.data.open(session, path) for path in self.paths]
         for source in sources:
             with session.reading(source):
@@ -267,10 +266,10 @@ _output_group = grouped(
         "NAMES",
         multiple=True,
     ),
-    unknown_option(None),
+    unknown_option(),
     output_option(
-        "Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
-        ".npz; by default standard output.",
+        "Output file: .csv, .tsv, .jsonl, .json (also with .gz), .parquet, .arrow, .feather, "
+        ".xlsx, .npy or .npz; by default standard output.",
         type=TableOutputPath(),
     ),
     code_option,

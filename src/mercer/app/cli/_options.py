@@ -92,7 +92,7 @@ class Data:
     onehot: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     impute: tuple[str, ...] = ()
-    unknown: str = "ignore"
+    unknown: str | None = None
     strict: bool = False
 
     @property
@@ -139,7 +139,7 @@ class Data:
             onehot="all" if onehot == ("all",) and "all" not in names else onehot,
             types=_assignments(self.types, "--type", names) or None,
             impute=self._impute(),
-            unknown=self.unknown,
+            unknown=self.unknown or "ignore",
             strict=self.strict,
         )
 
@@ -204,14 +204,14 @@ def _split_at_commas(ctx: click.Context, param: click.Parameter, value: str) -> 
     return tuple(filter(None, (value or "").split(",")))
 
 
-def unknown_option(default: str | None) -> Decorator:
+def unknown_option() -> Decorator:
     """Return the option --unknown."""
     return option(
         "--unknown",
         "What to do with values that did not occur in the training rows: handle them as missing "
-        "(ignore), stop (error), or drop the rows (drop).",
+        "(ignore), stop (error), or drop the rows (drop). By default they are ignored, with a "
+        "warning.",
         type=click.Choice(["ignore", "error", "drop"]),
-        default=default,
     )
 
 
@@ -297,7 +297,7 @@ data_options = grouped(
         "HOW",
         multiple=True,
     ),
-    unknown_option("ignore"),
+    unknown_option(),
     flag(
         "--strict",
         "Stop if a column is not numeric or has missing values and no option says what to do.",

@@ -153,7 +153,10 @@ class Explorer:
         return self._component
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        panel = _import_panel()
+        try:
+            panel = _import_panel()
+        except ImportError as error:  # a message, because notebooks show a traceback otherwise
+            return {"text/plain": f"{self!r}\n{error}"}
         if not panel.extension._loaded:
             panel.extension(inline=True)  # load the scripts of Panel once, from local files
         return self.panel()._repr_mimebundle_(include, exclude)

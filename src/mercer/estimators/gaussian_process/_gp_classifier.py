@@ -91,17 +91,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     The posterior of f is not normal. Laplace's approximation replaces it by a normal distribution
     around its mode, and the hyper-parameters theta maximise the resulting approximate marginal
     likelihood. This is a drop-in replacement for scikit-learn's estimator of the same name and also
-    accepts scikit-learn's GP kernels. For one function, the expectation is computed by quadrature
-    with an error of about 1e-10; scikit-learn's sum of five error functions has errors of about
-    1e-4. For several functions it is computed by quasi-Monte Carlo, see
+    accepts scikit-learn's GP kernels. There are two differences: the default kernel is optimised,
+    and there is no attribute `base_estimator_`. For one function, the expectation is computed by
+    quadrature with an error of about 1e-10; scikit-learn's sum of five error functions has errors
+    of about 1e-4. For several functions it is computed by quasi-Monte Carlo, see
     `mercer.models.gp.expected_softmax`.
 
     Parameters
     ----------
     kernel : Kernel, scikit-learn GP kernel or None
         The prior covariance of f, for instance ``1.0 * RBF(1.0)``. None means ``1.0 * RBF(1.0)``
-        with both parameters optimised. The factor of the kernel determines how confident
-        probabilities can be.
+        with both parameters optimised; scikit-learn's default has the same kernel with both
+        parameters fixed, which is ``optimizer=None`` here. The factor of the kernel determines how
+        confident probabilities can be.
     max_iter_predict : int
         The maximum number of Newton steps to find the mode of f. A few are usually enough.
     warm_start : bool

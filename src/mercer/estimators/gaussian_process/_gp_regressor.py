@@ -71,7 +71,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     kernel : Kernel, scikit-learn GP kernel or None
         The prior covariance. Include a `White` term to learn the noise, for instance ``1.0 *
         RBF(1.0) + White(0.1)``. Use one length scale per column, ``RBF([1.0] * d)``, to learn which
-        columns matter. None means ``1.0 * RBF(1.0)`` with both parameters optimised. The
+        columns matter. None means ``1.0 * RBF(1.0)`` with both parameters optimised; scikit-learn's
+        default fixes them, which is ``optimizer=None`` here. The
         approximate solvers add ``+ White(1.0)`` to this default, because they need a noise variance
         that can be optimised. Kernel names as in `KernelRidge` are accepted too.
     alpha : float or array of shape (n,)

@@ -134,10 +134,11 @@ class AitchisonAitken(CategoryKernel):
 
     Parameters
     ----------
-    h : float or array-like of shape (d,), default=0.25
+    h : float or array-like of shape (d,), default=0.4
         The bandwidth, one number or one number per column, with 0 < h <= (n_levels - 1) / n_levels.
         Tunable.  Small values separate the levels, as `Equal` does; for the largest value, all
-        levels are equally similar, and the column has no effect.  A search considers values below
+        levels are equally similar, and the column has no effect.  The more columns are multiplied,
+        the larger h should be.  A search considers values below
         1/2; pass `Bounded(AitchisonAitken(), limits=(1e-3, 0.9))` for larger values in columns with
         ten or more levels.
     n_levels : int, tuple of int or "auto", default="auto"
@@ -176,7 +177,7 @@ class AitchisonAitken(CategoryKernel):
     array([[0.16]])
     """
 
-    h: Any = parameter(0.25, bounds=(1e-5, _MAX_SEARCH_BANDWIDTH))
+    h: Any = parameter(0.4, bounds=(1e-5, _MAX_SEARCH_BANDWIDTH))
     n_levels: Any = data_dependent("auto", lambda value: isinstance(value, str))
 
     def _check(self) -> None:

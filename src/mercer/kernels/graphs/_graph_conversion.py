@@ -359,7 +359,10 @@ def read_graphml(paths: FilePath | Iterable[FilePath]) -> list[Any]:
     try:
         from networkx.readwrite.graphml import GraphMLReader
     except ImportError:
-        raise ImportError("reading GraphML requires networkx: pip install networkx") from None
+        raise ImportError(
+            "reading GraphML requires networkx, which is not installed; install it with: "
+            "pip install 'mercer[graphs]'"
+        ) from None
     paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     return [graph for path in paths for graph in GraphMLReader()(path=path)]
 
