@@ -60,7 +60,7 @@ def test_a_column_without_a_name_gets_one(tmp_path):
     table = source.table()
     assert list(table.columns) == ["column1", "x", "y"] and table.index_columns == ("column1",)
     assert source.notes == [
-        "the first column contains row numbers and is not used, unless --columns includes 'column1'"
+        "column1 contains row numbers and is not used, unless --columns includes it"
     ]
     source = open_table(write(tmp_path, "a.csv", "x,,y\n0,1.5,2\n1,2.5,3\n"))
     assert list(source.table().columns) == ["x", "column2", "y"]

@@ -305,6 +305,9 @@ def test_index_columns(make):
         table = make(f"{head},x\n0,1.5\n1,2.5\n").table()
         assert len(table.index_columns) == 1 and list(table.columns)[1] == "x"
     assert make(",x\na,1.5\nb,2.5\n").table().index_columns == ()
+    both = make("Unnamed: 0.1,Unnamed: 0,x\n0,3,1.5\n1,2,2.5\n")
+    assert both.table().index_columns == ("Unnamed: 0.1", "Unnamed: 0")
+    assert "contain row numbers and are not used" in both.notes[0]
     table = make('"x","y"\n"1",2,3\n"2",4,5\n').table()  # written by R
     assert table.index_columns == ("column1",) and table.columns["x"].tolist() == [2, 4]
     table = make('"x","y"\n"Fiat",2,3\n"VW",4,5\n').table()
@@ -347,6 +350,20 @@ def test_all_ragged_rows_are_listed(make, monkeypatch):
 
 def test_a_single_column_of_decimal_commas(make):
     check(make("x\n1,5\n2,5\n3,7\n"), x=[1.5, 2.5, 3.7])
+
+
+def test_many_columns(make):
+    """pyarrow is not used for many columns of numbers, because it would need more memory."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 1100)).round(3)
+    names = ",".join(f"x{j}" for j in range(1100))
+    rows = [",".join(map(str, row)) for row in X.tolist()]
+    found = make("\n".join([names, *rows])).table()
+    np.testing.assert_array_equal(np.column_stack(list(found.columns.values())), X)
+    rows = [f"s{i},{row}" for i, row in enumerate(rows)]
+    found = make("\n".join([f"id,{names}", *rows])).table()
+    assert found.columns["id"].tolist() == [f"s{i}" for i in range(600)]
+    np.testing.assert_array_equal(np.column_stack(list(found.columns.values())[1:]), X)
 
 
 def test_delimiters(make):

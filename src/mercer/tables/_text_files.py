@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from importlib import import_module
-from itertools import chain, count, islice
+from itertools import chain, count, islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from ._table_source import Shape, Source
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _DECLARED_DELIMITER = re.compile(r'"?sep=(?P<delimiter>[^"])"?', re.IGNORECASE)  # by Excel
+_INDEX_NAME = re.compile(r"Unnamed: 0(\.[0-9]+)*")  # of an index that pandas wrote and read
 _BLANK = ' \t\r\n,;|"'  # characters of a line without cells
 _MAX_HEAD_LINES = 1000  # lines in which the header is searched
 _MAX_HEAD_ROWS = 20  # rows that are compared with the header
@@ -470,7 +471,9 @@ class CsvSource(Source):
         """
         detectors = [NotationDetector(self._missing) for _ in self.names]
         problems = list[tuple[int, int]]()
-        n_rows, is_index = 0, _may_be_index(self.names[0], self.unnamed)
+        n_rows = 0
+        # Leading columns that may contain row numbers.
+        index = set(takewhile(self._may_be_index, range(len(self.names))))
         assumed = self._decimal or decimal
         # A few rows are sufficient to decide which columns are probably plain numbers.
         first = min(_FIRST_SCAN_ROWS, max(_MIN_SCAN_ROWS, _FIRST_SCAN_CELLS // self.width))
@@ -481,22 +484,17 @@ class CsvSource(Source):
             for j, detector in enumerate(detectors):
                 is_inspected = not n_rows or j in careful
                 plain = None if is_inspected else detector.plain_decimal(assumed)
-                if not detector.is_text or (j == 0 and is_index):
+                if not detector.is_text or j in index:
                     modes[j] = plain or TEXT
             cells = block.read(modes)
             n_rows += block.n_rows
             for j, found in cells.items():
-                if isinstance(found, np.ndarray):
-                    added = detectors[j].add_numbers(found, modes[j])
-                    uniques = found if j == 0 else ()
-                    if not added:
-                        uniques = block.read({j: TEXT})[j].uniques
-                        detectors[j].update(uniques)
-                else:
-                    uniques = found.uniques
-                    detectors[j].update(uniques)
-                if j == 0 and is_index:
-                    is_index = _are_integers(uniques)
+                if not isinstance(found, np.ndarray):
+                    detectors[j].update(found.uniques)
+                elif not detectors[j].add_numbers(found, modes[j]):
+                    detectors[j].update(block.read({j: TEXT})[j].uniques)
+                if j in index and not _are_integers(found):
+                    index.remove(j)
             if assumed is None:
                 assumed = self._file_decimal(detectors)
         if problems:
@@ -514,8 +512,13 @@ class CsvSource(Source):
         is_late = final == "," and "." in set().union(*(d.read_decimals for d in detectors))
         if misread - careful or (is_late and self._decimal is None and decimal is None):
             return self._scan(final, careful | misread)
-        self._report(detectors, is_index)
+        self._report(detectors, sorted(index))
         return n_rows
+
+    def _may_be_index(self, j: int) -> bool:
+        """Return True if the name of a column is that of row numbers of pandas or R."""
+        name = self.names[j]
+        return (j == 0 and name in self.unnamed[:1]) or _INDEX_NAME.fullmatch(name) is not None
 
     @staticmethod
     def _file_decimal(detectors: list[NotationDetector]) -> str | None:
@@ -533,7 +536,7 @@ class CsvSource(Source):
             for detector in detectors
         ]
 
-    def _report(self, detectors: list[NotationDetector], is_index: bool) -> None:
+    def _report(self, detectors: list[NotationDetector], index: list[int]) -> None:
         """Leave out empty columns without a name, and add notes about the columns."""
         self._left_out = {
             j
@@ -542,19 +545,21 @@ class CsvSource(Source):
         }
         if len(self._left_out) == len(self.names):
             self._left_out = set()
-        self._index_columns = (self.names[0],) if is_index else ()
+        self._index_columns = tuple(self.names[j] for j in index)
         unnamed = [
             name
             for j, name in enumerate(self.names)
             if name in self.unnamed
             if j not in self._left_out
         ]
-        if is_index:
-            self.notes.append(
-                f"the first column contains row numbers and is not used, unless --columns "
-                f"includes {self.names[0]!r}"
+        if index:
+            listed = ",".join(self._index_columns)
+            contain = (
+                "contains row numbers and is" if len(index) == 1 else "contain row numbers and are"
             )
-            unnamed = [name for name in unnamed if name != self.names[0]]
+            it = "it" if len(index) == 1 else "them"
+            self.notes.append(f"{listed} {contain} not used, unless --columns includes {it}")
+            unnamed = [name for name in unnamed if name not in self._index_columns]
         if unnamed:
             listed = ",".join(unnamed)
             self.notes.append(
@@ -654,11 +659,6 @@ class CsvSource(Source):
         return values[found.codes]
 
 
-def _may_be_index(name: str, unnamed: list[str]) -> bool:
-    """Return True if a first column of this name may contain row numbers of pandas or R."""
-    return name in unnamed[:1] or name.startswith("Unnamed: 0")
-
-
 def _are_numbered_names(numbers: list[str]) -> bool:
     """Return True if numbers in a header are probably names: 1, 2, 3, years or an ordered list."""
     if not all(number.isascii() and number.isdigit() for number in numbers):
@@ -670,12 +670,10 @@ def _are_numbered_names(numbers: list[str]) -> bool:
     return bool(np.all(steps == 1) if len(values) < 3 else np.all(steps > 0)) and len(values) > 1
 
 
-def _are_integers(values: Any) -> bool:
-    """Return True if all cells or numbers are integers; a missing value is not an integer."""
-    if isinstance(values, np.ndarray):
-        return bool(np.all(values == np.round(values)))
+def _are_integers(found: np.ndarray | Cells) -> bool:
+    """Return True if all cells are integers; a missing value is not an integer."""
     try:
-        floats = parse_floats(list(values))
+        floats = found if isinstance(found, np.ndarray) else parse_floats(found.uniques)
     except ValueError:
         return False
     return bool(np.all(floats == np.round(floats)))

@@ -196,7 +196,11 @@ def _input_kind(kernel: str | None) -> str:
         return "vectors"
     domain = as_kernel(kernel).domain
     kinds = {"strings": "texts", "texts": "texts", "graphs": "graphs"}
-    return "rows" if domain.selects_by_name else kinds.get(domain.kind, "vectors")
+    return (
+        "rows"
+        if (domain.selects_by_name or domain.selects_objects)
+        else kinds.get(domain.kind, "vectors")
+    )
 
 
 def _split_at_commas(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
