@@ -187,9 +187,10 @@ def test_unknown_categories(run, tmp_path, how, rng):
     new = table | {"city": ["Worms" if i in (2, 5) else c for i, c in enumerate(table["city"])]}
     (tmp_path / "new.csv").write_bytes(csv_bytes(new))
     assert set(new["city"]) - set(CITIES) == {"Worms"}
-    done = run(b"", "fit", "ridge", "a.csv", "--target", "price", "-o", "m.mercer")
+    options = ("--target", "price", "--unknown", how, "-o", "m.mercer")
+    done = run(b"", "fit", "ridge", "a.csv", *options)
     assert done.code == 0, done
-    done = run(b"", "predict", "m.mercer", "new.csv", "--unknown", how)
+    done = run(b"", "predict", "m.mercer", "new.csv")
     if how == "error":
         assert is_one_message(done) and "'city'" in done.err and "'Worms'" in done.err, done
         assert "line 4" in done.err, done
