@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import os
-import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

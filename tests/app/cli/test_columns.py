@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -289,8 +290,8 @@ def test_types_of_columns_can_be_chosen(mercer, tmp_path):
     assert done.code == 0 and re.search("code +category +one-hot, 20 levels", done.err), done
     done = mercer("fit", "ridge", path, "--target", "y", "--strict")
     assert done.code == 1 and "3 columns need a decision" in done.err, done
-    options = done.err.split("add: ")[1].split()  # the message contains options that work
-    assert mercer("fit", "ridge", path, "--target", "y", "--strict", *options).code == 0
+    command = shlex.split(done.err.split("The complete command: ")[1])
+    assert mercer(*command[1:]).code == 0
     done = mercer("fit", "ridge", path, "--target", "y", "--type", "code")
     assert done.code == 2 and "'code' is not NAME=VALUE" in done.err, done
     done = mercer("fit", "ridge", path, "--target", "y", "--impute", "mean", "--impute", "drop")
