@@ -176,7 +176,8 @@ def test_strict_lists_all_problems_and_options_that_work(run, tmp_path, command,
         assert f"'{column}'" in done.err, done
     command = shlex.split(done.err.rpartition("The complete command: ")[2])
     assert command[0] == "mercer", done
-    again = run(b"", name, *command[1:])
+    assert command[1] == name
+    again = run(b"", *command[1:])
     assert again.code == 0, f"{command}\n{again}"
 
 
