@@ -152,6 +152,9 @@ class CsvSource(Source):
 
     def _guess(self, lines: list[str]) -> str:
         """Guess the delimiter from the first lines."""
+        present = list(islice(filter(str.strip, lines), _MAX_HEAD_ROWS))
+        if _are_spaced(present):
+            return " "
         remaining = filter(str.strip, lines)
         first, second = _next_record(remaining), _next_record(remaining)
         return _guess_delimiter(first, second)
@@ -374,8 +377,8 @@ class CsvSource(Source):
 
     def _csv_reader(self, lines: Iterable[str], strict: bool = False) -> Any:
         """Return a CSV reader of the lines."""
-        if self.delimiter == " ":  # collapse repeated spaces, and strip those at both ends
-            lines = (" ".join(line.split()) + "\n" for line in lines)
+        if self.delimiter == " ":
+            lines = map(_collapse_spaces, lines)
         return csv.reader(lines, delimiter=self.delimiter, strict=strict)
 
     def _parse(self, lines: Iterable[str], read: int = 0) -> Iterator[tuple[int, int, list[str]]]:
@@ -1154,13 +1157,46 @@ def _next_record(lines: Iterator[str]) -> str:
     return text
 
 
+def _collapse_spaces(line: str) -> str:
+    """Replace repeated spaces by one, and remove the spaces at both ends of a line."""
+    return " ".join(line.split()) + "\n"
+
+
+def _are_spaced(lines: list[str]) -> bool:
+    """Return True if the cells of the first lines are separated by spaces.
+
+    All lines after the header have the same number of cells; the header has the same number, or one
+    less if the rows have names, as in R.  Text of several words may also have the same number of
+    words in each line.  Therefore the cells must be aligned, or have quoted names, or two columns
+    of numbers, or one column of decimal numbers.
+    """
+    if not lines or any(_delimiter_counts(lines[0]).values()):
+        return False
+    if len(lines) == 1:
+        return len(lines[0].split()) > 1 and all(map(is_number, lines[0].split()))
+    try:
+        names, *rows = csv.reader(map(_collapse_spaces, lines), delimiter=" ")
+    except csv.Error:
+        return False
+    n = len(rows[0]) if rows else 0
+    has_row_names = len(names) == n - 1
+    if len(names) < 2 or len(names) not in (n - 1, n) or any(len(row) != n for row in rows):
+        return False
+    numbers = [column for column in zip(*rows, strict=True) if all(map(is_number, column))]
+    if len(numbers) == n:
+        return True
+    header = lines[0].strip()
+    if header.count('"') == 2 * len(names):
+        return True
+    has_decimals = any("." in cell for column in numbers for cell in column)
+    if has_row_names:  # one column of numbers may be the first word of a text
+        return len(numbers) > 1 or has_decimals
+    return "  " in header or len(numbers) > 1 or has_decimals
+
+
 def _guess_delimiter(first: str, second: str) -> str:
-    """Guess the delimiter from the first two lines."""
+    """Guess the delimiter from the first two lines, if it is not a space."""
     counts, others = _delimiter_counts(first), _delimiter_counts(second or first)
-    cells = (second or first).split()
-    is_spaced = len(first.split()) == len(cells) > 1 and all(map(is_number, cells))
-    if is_spaced and not any(counts.values()):
-        return " "
     # The number of delimiters may differ by 1: there may be one at the end of only some lines.
     consistent = [
         mark for mark, n in counts.items() if n and others[mark] and abs(n - others[mark]) < 2
