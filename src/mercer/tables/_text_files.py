@@ -1022,15 +1022,6 @@ with suppress(ImportError):  # Python 3.14 and later
     _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = import_module("compression.zstd").ZstdFile
 
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # extensions of compressed files
-
-
-def without_compression(name: str) -> str:
-    """Return a file name in lower case, without the extension of a compressed file."""
-    name = name.lower()
-    return name.rpartition(".")[0] if name.endswith(_COMPRESSED) else name
-
-
 def split_lines(text: str) -> list[str]:
     """Split text into lines, which keep their line ends, as files do."""
     return list(io.StringIO(text, newline=""))
