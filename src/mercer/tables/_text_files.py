@@ -729,7 +729,8 @@ def _cell_kind(cell: str, missing: MissingMarks) -> str:
     """Return the kind of a single cell: numbers, dates or text; "" if it is missing."""
     if cell.strip().lower() in missing.texts:
         return ""
-    return detect_notation([cell], missing).kind
+    notation = detect_notation([cell], missing)
+    return TEXT if notation.unit else notation.kind  # "7 days" may be the name of a column
 
 
 def _regroup(tables: Iterator[Table], rows: int) -> Iterator[Table]:
