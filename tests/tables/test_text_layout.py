@@ -245,3 +245,13 @@ def test_a_page_instead_of_a_table(make, name, start):
 def test_text_with_tags_is_not_a_page(make):
     source = make("text\n<html>\n<b>\n")
     assert columns(source) == {"text": ["<html>", "<b>"]}
+
+
+# ---------------------------------------------------------------------- titles
+
+
+@pytest.mark.parametrize("rows", [["w;w", "w;w"], ["a;b", "a;c"], ["1;b", "2;c"]])
+def test_a_column_of_texts_with_delimiters_has_no_title(make, rows):
+    source = make("\n".join(["words", *rows]))
+    assert columns(source) == {"words": rows}
+    assert not source.notes

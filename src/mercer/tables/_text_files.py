@@ -242,7 +242,12 @@ class CsvSource(Source):
         if is_followed_by_blank:
             is_title = all(len(row) <= 2 < width or len(row) == 1 for row in title)
         else:
-            has_names = not all(map(is_number, body[0]))
+            # A single column of texts may contain delimiters; its texts are rarely all different.
+            has_names = (
+                not any(map(is_number, body[0]))
+                and len(set(body[0])) == width
+                and not any(name == cell for name, cell in zip(*body, strict=True))
+            )
             is_title = has_names and all(len(row) == 1 for row in rows[start:end])
         if is_title:
             shown = " ".join(title[0])
