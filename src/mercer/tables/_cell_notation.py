@@ -367,6 +367,9 @@ class Notation:
 
     def convert(self, cells: Sequence[str | None], missing: MissingMarks) -> np.ndarray | int:
         """Convert cells to a column; return the index of the first cell that does not match."""
+        if self.decimal == ".":
+            with suppress(ValueError, TypeError):  # a cell is missing, or is not a number
+                return missing.clear(parse_floats(cells))
         marks = missing.of(cell for cell in cells if cell is not None)
         cleaned = [None if cell is None or cell in marks else cell for cell in cells]
         if self.kind == TEXT:
