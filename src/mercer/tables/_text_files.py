@@ -10,7 +10,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -110,6 +110,8 @@ class CsvSource(Source):
         self.unnamed: list[str] = []
         self._left_out = set[int]()  # indices of columns without a name or values
         self._notations: list[Notation] = []
+        self._expected: dict[str, Notation] = {}
+        self._n_first_notes = 0  # the number of notes before those about the columns
         # The blocks and the cells of the first pass, if all cells of the file were parsed in it.
         self._scanned: list[tuple[RowBlock, dict[int, Any]]] | None = None
         self._index_columns: tuple[str, ...] = ()
@@ -518,6 +520,10 @@ class CsvSource(Source):
         # Leading columns that may contain row numbers.
         index = set(takewhile(self._may_be_index, range(len(self.names))))
         assumed = self._decimal or decimal
+        separators = [
+            self._decimal or (expected.decimal_separator if expected else None)
+            for expected in map(self._expected.get, self.names)
+        ]
         # A few rows are sufficient to decide which columns are probably plain numbers.
         first = min(_FIRST_SCAN_ROWS, max(_MIN_SCAN_ROWS, _FIRST_SCAN_CELLS // self.width))
         rows = min(_SCAN_ROWS, max(_MIN_SCAN_ROWS, _SCAN_CELLS // self.width))
@@ -526,7 +532,7 @@ class CsvSource(Source):
             modes = {}
             for j, detector in enumerate(detectors):
                 is_inspected = not n_rows or j in careful
-                plain = None if is_inspected else detector.plain_decimal(assumed)
+                plain = None if is_inspected else detector.plain_decimal(separators[j] or assumed)
                 if not detector.is_text or j in index:
                     modes[j] = plain or TEXT
             cells = block.read(modes)
@@ -606,12 +612,38 @@ class CsvSource(Source):
     def _decide(self, detectors: list[NotationDetector], decimal: str | None) -> None:
         """Select the notation of each column."""
         orders = {detector.day_first for detector in detectors} - {None}
-        day_first = orders.pop() if len(orders) == 1 else None
+        file_order = orders.pop() if len(orders) == 1 else None
         semicolon = self.delimiter == ";"
-        self._notations = [
-            detector.notation(decimal, comma_default=semicolon, day_first=day_first)
-            for detector in detectors
-        ]
+        self._notations = []
+        for name, detector in zip(self.names, detectors, strict=True):
+            separator, day_first = decimal, file_order
+            if expected := self._expected.get(name):
+                separator = self._decimal or expected.decimal_separator or decimal
+                day_first = file_order if expected.day_first is None else expected.day_first
+            self._notations.append(
+                detector.notation(separator, comma_default=semicolon, day_first=day_first)
+            )
+
+    @property
+    def notations(self) -> dict[str, str]:
+        """The notation of each column in which a part of the cells could be misread."""
+        _ = self.shape
+        return {
+            name: str(notation)
+            for j, (name, notation) in enumerate(zip(self.names, self._notations, strict=True))
+            if notation.is_special and j not in self._left_out
+        }
+
+    def _expect_notations(self, notations: Mapping[str, str]) -> None:
+        expected = {
+            name: Notation.parse(text) for name, text in notations.items() if name in self.names
+        }
+        if expected == self._expected:
+            return
+        self._expected = expected
+        if "shape" in self.__dict__:  # read the file again
+            del self.shape, self.notes[self._n_first_notes :]
+            self._cached_block, self._notations = None, []
 
     def _report(self, detectors: list[NotationDetector], index: list[int]) -> None:
         """Leave out empty columns without a name, and add notes about the columns."""
@@ -623,6 +655,7 @@ class CsvSource(Source):
         if len(self._left_out) == len(self.names):
             self._left_out = set()
         self._index_columns = tuple(self.names[j] for j in index)
+        self._n_first_notes = len(self.notes)
         unnamed = [
             name
             for j, name in enumerate(self.names)
@@ -643,6 +676,14 @@ class CsvSource(Source):
                 f"columns without a name in the header are named {listed} - exclude them with "
                 f"--ignore {listed}"
             )
+        for name, detector, found in zip(self.names, detectors, self._notations, strict=True):
+            expected = self._expected.get(name)
+            if expected is not None and detector.contradicts(expected, found):
+                self.notes.append(
+                    f"column {name!r}: the notation of the cells is {found}, but that of the "
+                    f"training rows is {expected} - usually the values come from another program "
+                    f"or have another unit - convert them if they do"
+                )
         by_note: dict[str, list[int]] = {}
         for j, notation in enumerate(self._notations):
             if notation.note:
