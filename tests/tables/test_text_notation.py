@@ -336,7 +336,7 @@ def test_index_columns(make):
     ],
 )
 def test_headers(make, text, header):
-    assert make(text).header == header
+    assert make(text).layout.header == header
 
 
 def test_all_ragged_rows_are_listed(make, monkeypatch):
@@ -456,7 +456,7 @@ def test_the_fast_parser_reads_what_the_careful_parser_reads(tmp_path, monkeypat
         ("pyarrow_csv", lambda: None),  # pyarrow is not installed
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"mercer.tables._text_files.{name}", value)
+            patch.setattr(f"mercer.tables._row_blocks.{name}", value)
             patch.setattr("mercer.tables._text_files._SCAN_ROWS", rows)
             patch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", rows)
             patch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
