@@ -102,7 +102,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         (for kernels with `Select` by name), or the texts or graphs in one column.
     standardize : bool or "auto"
         Whether to scale numeric columns to mean 0 and standard deviation 1.  "auto" does so if
-        there are also columns of other types, or if the scales of the columns differ so widely
+        there are also columns of other types, or if the scales of the columns differ so much
         that few columns would determine all distances.
     onehot : tuple of str or "all"
         Columns to one-hot encode, also if they seem to be numbers, identifiers or texts.  With
