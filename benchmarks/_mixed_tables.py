@@ -327,7 +327,9 @@ TABLES = {
         min_frequency=5,
     ),
     "violent crime": MixedTable("AER/Guns", "violent", "ridge"),  # codespell:ignore
-    "market value": MixedTable("HSAUR/Forbes2000", "marketvalue", "ridge", drop="rank, name"),
+    "market value": MixedTable(
+        "HSAUR/Forbes2000", "marketvalue", "ridge", remove="rank", drop="name"
+    ),
     "artworks": MixedTable(
         "modeldata/tate_text", "year", "ridge", drop="id", texts="title, medium", min_frequency=3
     ),

@@ -131,6 +131,11 @@ def make_boosting(table: MixedTable, features: Features) -> Any:
     return pipeline(ColumnTransformer(treatments, sparse_threshold=0), model)
 
 
+def majority_rate(y: np.ndarray) -> float:
+    """Return the fraction of the most frequent label."""
+    return float(np.unique(y, return_counts=True)[1].max() / len(y))
+
+
 def fold_scores(model: Any, features: Features, y: np.ndarray, folds: Folds) -> list[float]:
     """Return the score of each fold."""
     X, scores = features.frame, []
@@ -153,6 +158,7 @@ def measure(name: str, folder: Path, earlier: Row | None = None) -> Row:
     folds = make_folds(table, y)
     row: Row = {"table": name, "method": table.method, "rows": len(y), "types": features.counts}
     row["half"] = "held out" if is_held_out(name) else "development"
+    row["baseline"] = majority_rate(y) if table.is_classification else 0.0
     pipeline, boosting = make_pipeline(table, features), make_boosting(table, features)
     row |= {"models": repr([pipeline, boosting]), "pipeline_folds": digest(folds)}
     if earlier is not None and all(row[key] == earlier[key] for key in REUSE_KEYS):
@@ -175,11 +181,19 @@ def difference(row: Row, peer: str) -> float:
     return 100 * (np.mean(row["mercer"]) - np.mean(row[peer])) if "mercer" in row else np.nan
 
 
+def is_near_baseline(row: Row) -> bool:
+    """Return True if the pipeline is hardly better than the most frequent label or the mean."""
+    return bool(100 * (np.mean(row["pipeline"]) - row["baseline"]) < TOLERANCE)
+
+
 def format_row(row: Row) -> str:
     """Return one line of the table in Markdown."""
     types = "/".join(str(count) for count in row["types"].values())
     pipeline, boosting = (100 * np.mean(row[peer]) for peer in ("pipeline", "boosting"))
-    start = f"| {row['table']} | {row['method']} | {row['rows']} | {types} "
+    start = (
+        f"| {row['table']} | {row['method']} | {row['rows']} | {types} | "
+        f"{100 * row['baseline']:.1f} "
+    )
     if "failure" in row:
         return f"{start}| failed | {pipeline:.1f} | | {boosting:.1f} | |"
     mercer = 100 * np.mean(row["mercer"])
@@ -214,17 +228,26 @@ def format_report(rows: list[Row]) -> str:
         "100 × R² (ridge, svr),",
         "averages over five folds. Types: numbers/categories/dates/texts/unused columns. "
         "Δ is mercer minus the",
-        "pipeline or boosting, in points.",
+        "pipeline or boosting, in points. The baseline is the accuracy of the most frequent "
+        "label, or an R² of 0.",
+        "Differences say little if the pipeline is less than 1 point above the baseline; such "
+        "tables are listed.",
     ]
     for half in ("development", "held out"):
         chosen = [row for row in rows if row["half"] == half]
         if not chosen:
             continue
         lines += ["", f"## Tables of the {half} half", ""]
-        lines += ["| table | method | rows | types | mercer | pipeline | Δ | boosting | Δ |"]
-        lines += ["|---|---|---|---|---|---|---|---|---|"]
+        lines += [
+            "| table | method | rows | types | baseline | mercer | pipeline | Δ | boosting | Δ |"
+        ]
+        lines += ["|---|---|---|---|---|---|---|---|---|---|"]
         lines += [format_row(row) for row in chosen]
         lines += [""] + [f"* {summarise(chosen, peer)}" for peer in ("pipeline", "boosting")]
+        near = [row["table"] for row in chosen if is_near_baseline(row)]
+        lines += [
+            f"* pipeline within {TOLERANCE:g} point of the baseline: {', '.join(near) or 'none'}"
+        ]
         lines += [
             f"* {row['table']} failed: {row['failure']}" for row in chosen if "failure" in row
         ]

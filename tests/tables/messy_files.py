@@ -1334,7 +1334,7 @@ def _one_column(rng):
 
 
 @messy("one_row.csv", "A header and one row.", method="svc", target="kind", rows=1,
-       refused=("1 row",), commands=("fit", "score"))  # fmt: skip
+       refused=("kind", "cheap"), commands=("fit", "score"))  # fmt: skip
 def _one_row(rng):
     return csv_bytes(with_kind(houses(rng, 1)))
 

@@ -36,10 +36,10 @@ def explain_arguments(cls: type[T], advice: Advice, order: Sequence[str] | None 
     ...     alpha: float = 1.0
     >>> Model = explain_arguments(Model, lambda cls, name, value: "")
     >>> try:
-    ...     Model(alhpa=2.0)
+    ...     Model(alpa=2.0)
     ... except TypeError as error:
     ...     print(error)
-    Model() got an unexpected keyword argument 'alhpa'. Did you mean alpha?
+    Model() got an unexpected keyword argument 'alpa'. Did you mean alpha?
     """
     construct: Any = cls.__init__
     signature = inspect.signature(construct)

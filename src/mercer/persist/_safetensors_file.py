@@ -169,9 +169,10 @@ def read(path: FilePath, *, mapped: bool) -> tuple[dict[str, str], dict[str, Ten
         length = int.from_bytes(first, "little")
         if length > min(size - 8, _MAX_HEADER_BYTES):
             raise ModelFileError(
-                f"the header should have {length} bytes, but the file has {size} bytes and the "
-                f"format allows {_MAX_HEADER_BYTES}; the file is truncated, or was not written by "
-                f"mercer.save"
+                f"this is not a model file, or it is truncated: the header should have {length} "
+                f"bytes, but the file has {size} bytes and the format allows "
+                f"{_MAX_HEADER_BYTES}; usually the arguments are in the wrong order, or the file "
+                f"was not written by mercer.save or `mercer fit`"
             )
         header = file.read(length)
         metadata, tensors = _parse_header(header, size - 8 - length)

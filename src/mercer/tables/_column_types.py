@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ._cell_notation import GRAPHS, TEXT, UNREADABLE
+from ._cell_notation import GRAPHS, TEXT, UNREADABLE, is_number
 from ._column_contents import RunningStatistics, inspect_texts, is_missing
 from ._column_encoders import as_numbers, stripped
 from ._table import Table, TableError, as_texts, kind_of
@@ -206,6 +206,17 @@ class TableSummary:
             raise TableError("the table has several blocks")
         return as_numbers(self._first_block.columns[name])
 
+    def example(self, name: str) -> str:
+        """Return a value that is not a finite number, and its line if it is known."""
+        block = self._first_block
+        column = None if block is None else block.columns[name]
+        if column is None:
+            texts = self.counts.get(name, ())
+            return next((repr(v) for v in texts if not _is_finite_number(v)), "inf")
+        rows = np.flatnonzero(~np.isfinite(as_numbers(column)) & ~is_missing(column))
+        row = int(rows[0])
+        return f"{block.texts(name)[row]!r} on {block.where(row)}" if block is not None else ""
+
     def type_of(self, name: str) -> str:
         """Return the type of a column, one of `TYPES`."""
         kind, n_present = self.kinds[name], self.n_rows - self.n_missing[name]
@@ -252,7 +263,7 @@ class TableSummary:
         content = inspect_texts(counts)
         if content is not None and content.is_identifier:
             return "identifier"
-        usable = sum(c for v, c in counts.items() if np.isfinite(as_numbers(_cell(v))[0]))
+        usable = sum(count for value, count in counts.items() if _is_finite_number(value))
         self.n_numbers[name] = usable
         written_as_numbers = content is not None and content.is_number and usable == n_present
         mostly_numbers = content is not None and content.is_mostly_numbers
@@ -270,10 +281,9 @@ class TableSummary:
         return "category"
 
 
-def _cell(value: str) -> np.ndarray:
-    cell = np.empty(1, dtype=object)
-    cell[0] = value
-    return cell
+def _is_finite_number(text: str) -> bool:
+    """Return True if a text is a finite number."""
+    return is_number(text) and bool(np.isfinite(float(text)))
 
 
 def _is_identifier_name(name: str) -> bool:

@@ -129,7 +129,7 @@ def open_table(
         The encoding of a CSV file.  None detects UTF-8 and UTF-16, and uses Windows-1252 otherwise.
     comment : str, default=None
         Lines of a CSV file that start with this text are skipped.  None skips lines that start
-        with "#", but only before the header.
+        with "#" before the header and, if there are any, between the rows.
 
     Returns
     -------

@@ -34,7 +34,7 @@ from ._table import Table, TableError, as_texts, kind_of, suggest_name, take_row
 from ._table_source import Source, as_table, is_frame
 
 IMPUTE = ("auto", "mean", "median", "most_frequent", "drop")
-MAX_CATEGORIES = 100  # a category column has at most this many levels; rare ones are combined
+MAX_CATEGORIES = 400  # a category column has at most this many levels; rare ones are combined
 N_TEXT_FEATURES = 200  # number of features of a column of free text
 _ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
 _MAX_LISTED = 20  # `describe` combines columns with the same treatment if there are more
@@ -42,6 +42,22 @@ _MAX_LISTED = 20  # `describe` combines columns with the same treatment if there
 
 class UnknownValuesWarning(UserWarning):
     """Warning for values that did not occur in the training rows and were ignored."""
+
+
+class DecisionError(TableError):
+    """Error for a table with columns that need a decision.
+
+    Parameters
+    ----------
+    message : str
+        The message, which lists all columns.
+    options : str
+        The options of the command line that would decide.
+    """
+
+    def __init__(self, message: str, options: str) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class Treatment(NamedTuple):
@@ -102,8 +118,8 @@ class Recipe(TransformerMixin, BaseEstimator):
         (for kernels with `Select` by name), or the texts or graphs in one column.
     standardize : bool or "auto"
         Whether to scale numeric columns to mean 0 and standard deviation 1.  "auto" does so if
-        there are also columns of other types, or if the scales of the columns differ so much
-        that few columns would determine all distances.
+        there are also columns of other types, or if a few columns would determine all distances,
+        because their scales are much larger than those of the others.
     onehot : tuple of str or "all"
         Columns to one-hot encode, also if they seem to be numbers, identifiers or texts.  With
         ``strict=True``, "all" allows one-hot encoding of all columns that contain categories.
@@ -200,7 +216,10 @@ class Recipe(TransformerMixin, BaseEstimator):
         names = self._feature_columns(first)
         target_text = self.target is not None and _is_text(first, self.target)
         summary = TableSummary(first, names)
+        n_without_target = 0
         for table in chain([first], blocks):
+            if self.target is not None:
+                n_without_target += int(is_missing(table.column(self.target)).sum())
             summary.update(table.take(self._rows_to_use(table, names)))
         if not summary.n_rows:
             raise self._no_rows_error(first, names)
@@ -217,9 +236,11 @@ class Recipe(TransformerMixin, BaseEstimator):
         # Columns that were not selected are not listed.
         others = [] if self.columns else [n for n in first.columns if n not in names]
         others = [self.target] if self.columns and self.target else others
-        treatments += [
-            Treatment(n, "target" if n == self.target else "ignored", "not used") for n in others
-        ]
+        for name in others:
+            is_target = name == self.target
+            missing = n_without_target if is_target else 0
+            kind, text = ("target", "predicted") if is_target else ("ignored", "not used")
+            treatments.append(Treatment(name, kind, text, missing))
         self.encoders_, self.treatments_ = tuple(encoders), tuple(treatments)
         self.target_text_ = target_text
         inputs = [name for name in first.columns if name != self.target]
@@ -295,7 +316,8 @@ class Recipe(TransformerMixin, BaseEstimator):
         if not names:
             raise TableError(
                 f"{table.source} has no columns to use as features, because every column is "
-                f"ignored, the colour or the target - include a column with --columns"
+                f"ignored, the colour or the target: {', '.join(map(repr, table.columns))} - use a "
+                f"table with more columns, or include a column with --columns"
             )
         return names
 
@@ -384,34 +406,37 @@ class Recipe(TransformerMixin, BaseEstimator):
                 text = "0 and 1" if kind == "boolean" else "not scaled"
                 text = "standardised" if kind == "number" and standardize else text
                 if summary.n_unusable[name]:
-                    what = "infinite values" if name in summary.numbers else "texts"
-                    text += f", {summary.n_unusable[name]} {what} count as missing"
+                    what = "infinite value" if name in summary.numbers else "text"
+                    text += f", {_count(summary.n_unusable[name], what)} missing"
+                    text += f" ({summary.example(name)})"
                     missing += summary.n_unusable[name]
                 if missing and encoder.fill is not None:
-                    text += f", missing = {encoder.fill:.4g}"
+                    text += f", filled with {encoder.fill:.4g}"
             elif kind == "category":
                 encoder = self._category(table, summary, name)
                 how = "categories" if self.points == "rows" else "one-hot"
-                text = f"{how}, {_count(len(encoder.levels), 'level')}"
+                text = f"{how}, {_count(len(encoder.levels) - encoder.has_missing, 'level')}"
+                text += " and missing" if encoder.has_missing else ""
                 if encoder.has_other:
                     n_others = len(summary.counts[name]) - len(encoder.categories)
                     text += f" ({n_others} rare values combined)"
                 if missing and encoder.fill is not None:
-                    text += f", missing = {encoder.fill!r}"
+                    text += f", filled with {encoder.fill!r}"
             elif self.points == "rows" and kind == "text":
                 encoder, text = TextColumn(name, None), "text"
             elif kind == "date":
                 encoder = self._date(summary, name)
                 if self.points == "rows":
                     encoder = replace(encoder, parts=("elapsed",))
-                described = {"elapsed": "elapsed time"}
-                text = ", ".join(described.get(p, f"position in {p}") for p in encoder.parts)
+                text = ", ".join(_DATE_FEATURES[part] for part in encoder.parts)
             elif kind == "text":
                 features = text_features(summary.counts[name], N_TEXT_FEATURES, seed=0)
                 encoder = TextColumn(name, features)
                 text = f"{len(encoder.feature_names)} features of BagOfWords"
             else:
                 text = "not used"
+                if kind == "unreadable":
+                    text += f": {table.columns[name].reason}"
             if encoder is not None:
                 encoders.append(encoder)
             treatments.append(Treatment(name, kind, text, missing))
@@ -479,7 +504,7 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def _refuse(self, table: Table, summary: TableSummary, types: dict[str, str]) -> None:
         """Raise an error that lists all columns that need a decision, if strict or impute=None."""
-        problems = list[str]()
+        problems: dict[str, list[str]] = {}
         options: dict[str, list[str]] = {"--onehot": [], "--ignore": [], "--type": []}
         needs_impute = False
         decided = {*(self.types or {}), *(() if self.onehot == _ALL else self.onehot)}
@@ -488,30 +513,33 @@ class Recipe(TransformerMixin, BaseEstimator):
             if self.strict and kind not in ("number", "boolean") and name not in decided:
                 if kind == "category" and self.onehot != _ALL and _ALL not in self.onehot:
                     values = _count(len(summary.counts[name]), "different value")
-                    problems.append(f"{name!r} contains categories ({values})")
+                    problems.setdefault(name, []).append(f"contains categories ({values})")
                     options["--onehot"].append(name)
                 elif kind in ("date", "text") and self.points == "vectors":
-                    problems.append(f"{name!r} contains {kind}s")
+                    problems.setdefault(name, []).append(f"contains {kind}s")
                     options["--type"].append(f"{name}={kind}")
                 elif kind not in USED_TYPES:
-                    problems.append(f"{name!r} is {_REASONS[kind]}")
+                    problems.setdefault(name, []).append(f"is {_REASONS[kind]}")
                     options["--ignore"].append(name)
             if missing and kind in USED_TYPES:
                 impute = self._impute_of(kind)
                 if impute is None or (self.strict and impute == "auto"):
                     row = _first_missing(table, name)
                     where = "" if row is None else f", first on {table.where(row)}"
-                    problems.append(f"{name!r} has {_count(missing, 'missing value')}{where}")
+                    described = f"has {_count(missing, 'missing value')}{where}"
+                    problems.setdefault(name, []).append(described)
                     needs_impute = True
         if not problems:
             return
         parts = [f"{o} {quote(','.join(names))}" for o, names in options.items() if names]
         parts += ["--impute mean"] * needs_impute
-        raise TableError(
+        listed = "; ".join(f"{name!r} {' and '.join(found)}" for name, found in problems.items())
+        why = "strict" if self.strict else "impute=None"
+        raise DecisionError(
             f"{table.source}: {_count(len(problems), 'column')} need a decision, because missing "
-            f"values and columns that are not numeric are not converted automatically "
-            f"({'strict=True' if self.strict else 'impute=None'}): {'; '.join(problems)} - for "
-            f"example, add: {' '.join(parts)}"
+            f"values and columns that are not numeric are not converted automatically ({why}): "
+            f"{listed} - for example, add: {' '.join(parts)}",
+            " ".join(parts),
         )
 
     def _no_rows_error(self, table: Table, names: list[str]) -> TableError:
@@ -654,8 +682,6 @@ class Recipe(TransformerMixin, BaseEstimator):
                         f"with --impute",
                         encoder.name,
                     )
-            if self.unknown == "drop":
-                continue
             rows = np.flatnonzero(encoder.unusable(table))
             if not len(rows):
                 continue
@@ -670,7 +696,8 @@ class Recipe(TransformerMixin, BaseEstimator):
             is_wrong_column = encoder.type != "category" and len(rows) == n_present
             if getattr(encoder, "has_unusable", False) and not is_wrong_column:
                 continue  # such values are reported by `describe`
-            if self.unknown == "error" or (is_wrong_column and n_present > 1):
+            is_wrong_column = is_wrong_column and n_present > 1 and self.unknown != "drop"
+            if self.unknown == "error" or is_wrong_column:
                 remedy = (
                     "correct the file"
                     if is_wrong_column
@@ -679,9 +706,11 @@ class Recipe(TransformerMixin, BaseEstimator):
                 raise table.error(f"{described} - {remedy}", encoder.name)
             messages.append(f"column {encoder.name!r}: {described}")
         if messages:
+            what = "values that the model cannot use count as missing"
+            if self.unknown == "drop":
+                what = "rows with values that the model cannot use are dropped"
             warnings.warn(
-                f"{table.source}: values that the model cannot use count as missing: "
-                f"{'; '.join(messages)}",
+                f"{table.source}: {what}: {'; '.join(messages)}",
                 UnknownValuesWarning,
                 stacklevel=3,
             )
@@ -810,13 +839,18 @@ class Recipe(TransformerMixin, BaseEstimator):
             rows = np.arange(len(table))
         row_column = "row_number" if "row" in values else "row"
         results = {row_column: table.start + 1 + rows, **values}
-        copied = {}
+        copied, booleans, integers = dict[str, Any](), list[str](), list[str]()
         for name in extra_columns:
             new_name = name
             while new_name in results:
                 new_name = f"input_{new_name}"
-            copied[new_name] = take_rows(_output_column(table, name), rows)
-        return Table({row_column: results.pop(row_column), **copied, **results}, table.source)
+            column = copied[new_name] = take_rows(table.column(name), rows)
+            if name in table.booleans:
+                booleans.append(new_name)
+            elif name in table.integers or _are_integers(column):
+                integers.append(new_name)
+        columns = {row_column: results.pop(row_column), **copied, **results}
+        return Table(columns, table.source, booleans=tuple(booleans), integers=tuple(integers))
 
     def inverse_transform(self, points: Any) -> dict[str, Any]:
         """Convert points back to columns in the units of the table: the inverse of `transform`.
@@ -949,6 +983,12 @@ class Recipe(TransformerMixin, BaseEstimator):
         return "\n".join(lines)
 
 
+_DATE_FEATURES = {
+    "elapsed": "elapsed time",
+    "year": "time of year",
+    "week": "day of week",
+    "day": "time of day",
+}
 _REASONS = {
     "identifier": "an identifier",
     "constant": "constant",
@@ -1014,16 +1054,12 @@ def _first_missing(table: Table, name: str) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-def _output_column(table: Table, name: str) -> np.ndarray:
-    """Return a column of the input as booleans, integers, numbers, dates or text."""
-    column = table.column(name)
-    if not isinstance(column, np.ndarray):
-        return table.texts(name)
-    if column.dtype.kind != "f" or not np.all(np.abs(column) < 2**53):  # also if one is missing
-        return column
-    if name in table.booleans:
-        return column.astype(bool)
-    return column.astype(np.int64) if np.array_equal(column, np.round(column)) else column
+def _are_integers(column: Any) -> bool:
+    """Return True if a column contains integers, which are written without a decimal point."""
+    if not isinstance(column, np.ndarray) or column.dtype.kind != "f":
+        return False
+    present = column[~np.isnan(column)]
+    return bool(np.all(np.abs(present) < 2**53) and np.array_equal(present, np.round(present)))
 
 
 def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._core import length
 from ._column_encoders import CategoryColumn, NumberColumn, TextColumn
+from ._new_observations import predict_observations
 from ._open_table import open_table
 from ._recipe import Recipe, Treatment, expand_to_all_rows
 from ._table import TableError
@@ -67,13 +69,17 @@ class TableModel:
         table : DataFrame, path, Table or Source
             The raw rows.
         **options
-            Keyword arguments of the estimator's `predict`, such as ``return_std=True``.
+            Keyword arguments of the estimator's `predict`.  With ``return_std=True``, the standard
+            deviations are those of new observations, including their noise, as `mercer predict
+            --std` writes them (see `predict_observations`).
 
         Returns
         -------
         array of shape (n_rows,), or tuple of arrays
             The predictions.
         """
+        if options == {"return_std": True}:
+            return self._apply_to_rows("predict", table, {}, predict_observations)
         return self._apply_to_rows("predict", table, options)
 
     def predict_proba(self, table: Any) -> Any:
@@ -181,12 +187,23 @@ class TableModel:
         """The recipe for new rows, which does not require the target column."""
         return self.recipe.without_target()
 
-    def _apply_to_rows(self, method_name: str, table: Any, options: dict[str, Any]) -> Any:
-        """Apply a method of the estimator to blocks of rows; return one result per row."""
+    def _apply_to_rows(
+        self,
+        method_name: str,
+        table: Any,
+        options: dict[str, Any],
+        function: Callable[[Any, Any], Any] | None = None,
+    ) -> Any:
+        """Apply a method of the estimator to blocks of rows; return one result per row.
+
+        If `function` is given, function(estimator, points) is called instead of the method.
+        """
         recipe = self.row_recipe
         method: Callable[..., Any] | None = getattr(self.estimator, method_name, None)
         if method is None:
             raise AttributeError(f"{type(self.estimator).__name__} has no method {method_name!r}")
+        if function is not None:
+            method = partial(function, self.estimator)
         rows, results, n = list[np.ndarray](), list[Any](), 0
         for block in open_table(table).blocks(recipe.text_columns):
             points = recipe.transform(block)

@@ -43,6 +43,7 @@ _MAX_HEAD_LINES = 1000  # lines in which the header is searched
 _MAX_HEAD_ROWS = 20  # rows that are compared with the header
 _MAX_TITLE_LINES = 12  # lines in which a title above the table is searched
 _MAX_LISTED = 20  # lines that an error message lists
+_MAX_NOTED = 5  # lines that a note lists
 # Rows of the first block and of the other blocks in the first pass, and the number of cells.
 _FIRST_SCAN_ROWS, _SCAN_ROWS = 2**10, 2**15
 _FIRST_SCAN_CELLS, _SCAN_CELLS = 2**17, 2**21
@@ -84,8 +85,8 @@ class CsvSource(Source):
     encoding : str, default=None
         The encoding.  None detects UTF-8 and UTF-16, and uses Windows-1252 otherwise.
     comment : str, default=None
-        Lines that start with this text are skipped.  None skips lines that start with "#", but
-        only before the header.
+        Lines that start with this text are skipped.  None skips lines that start with "#" before
+        the header and, if there are any, between the rows.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class CsvSource(Source):
             )
         if not any(map(str.strip, head)):
             raise self._no_data_error("is empty")
-        self._skipped, self._header_mark = 0, ""
+        self._skipped, self._header_mark, self._detected_comment = 0, "", ""
         declared = _DECLARED_DELIMITER.fullmatch(head[0].strip())
         if declared:
             delimiter = delimiter or declared["delimiter"]
@@ -152,7 +153,15 @@ class CsvSource(Source):
 
     def _guess(self, lines: list[str]) -> str:
         """Guess the delimiter from the first lines."""
-        remaining = filter(str.strip, lines)
+        mark = self._comment or self._detected_comment
+        present = [
+            line
+            for i, line in enumerate(lines)
+            if line.strip() and not (i and mark and line.startswith(mark))
+        ]
+        if _are_spaced(present[:_MAX_HEAD_ROWS]):
+            return " "
+        remaining = iter(present)
         first, second = _next_record(remaining), _next_record(remaining)
         return _guess_delimiter(first, second)
 
@@ -167,11 +176,12 @@ class CsvSource(Source):
     def _skip_comments(self, head: list[str], guess: bool, may_have_names: bool) -> None:
         """Skip the comments before the header, unless the last of them contains the names."""
         mark = "#" if self._comment is None else self._comment
-        last_comment = None
+        last_comment, n_comments = None, 0
         while mark and self._skipped < len(head):
             line = head[self._skipped]
             if line.startswith(mark):
                 last_comment = self._skipped
+                n_comments += 1
             elif line.strip():
                 break
             self._skipped += 1
@@ -180,6 +190,7 @@ class CsvSource(Source):
         if self._skipped == len(head):
             self._skipped = last_comment  # there is nothing but comments
             return
+        self._detected_comment = mark if self._comment is None else ""
         if guess:
             self.delimiter = self._guess(head[self._skipped :])
         row = self._split(head[self._skipped])
@@ -198,6 +209,8 @@ class CsvSource(Source):
         if is_header:
             self._skipped = last_comment
             self._header_mark = "" if names[0].strip() == mark else mark
+            if n_comments == 1 and not self._header_mark:
+                self._detected_comment = ""  # "#" is the name of a column
 
     def _skip_title(self, head: list[str], guess: bool, notes: list[str]) -> None:
         """Skip a title above the table, if it is followed by a blank line or is a single cell."""
@@ -257,6 +270,7 @@ class CsvSource(Source):
         _, last, cells = next(records, (0, 0, [""]))
         after_header = sum(len(line.encode()) for line in consumed), last
         rows = [row for _, _, row in islice(records, _MAX_HEAD_ROWS)]
+        rows = [row for row in rows if not self._is_comment(row, len(cells))]
         if header is None:
             header, why = self._has_header(cells, rows)
         else:
@@ -284,10 +298,20 @@ class CsvSource(Source):
         self._set_names(cells, why, notes)
 
     def _is_left(self, row: list[str]) -> bool:
-        """Return True if a record before the first row is skipped: blank lines and comments."""
-        return self._is_blank(row) or (
-            self._comment is not None and bool(self._comment) and row[0].startswith(self._comment)
+        """Return True if a record before the first row is skipped: no values, or a comment."""
+        return not any(map(str.strip, row)) or (
+            bool(self._comment) and row[0].startswith(str(self._comment))
         )
+
+    def _is_comment(self, row: list[str], n_columns: int) -> bool:
+        """Return True if a record is a comment, given that there are comments before the header.
+
+        A record such as "#12,3.5", with a cell for each column, is a row.
+        """
+        mark = self._detected_comment
+        if not mark or not row or not row[0].startswith(mark):
+            return False
+        return len(row) != n_columns or row[0].removeprefix(mark).startswith((" ", "\t"))
 
     def _has_header(self, cells: list[str], rows: list[list[str]]) -> tuple[bool, str]:
         """Return whether the first line contains names, and the reason for a note."""
@@ -374,8 +398,8 @@ class CsvSource(Source):
 
     def _csv_reader(self, lines: Iterable[str], strict: bool = False) -> Any:
         """Return a CSV reader of the lines."""
-        if self.delimiter == " ":  # collapse repeated spaces, and strip those at both ends
-            lines = (" ".join(line.split()) + "\n" for line in lines)
+        if self.delimiter == " ":
+            lines = map(_collapse_spaces, lines)
         return csv.reader(lines, delimiter=self.delimiter, strict=strict)
 
     def _parse(self, lines: Iterable[str], read: int = 0) -> Iterator[tuple[int, int, list[str]]]:
@@ -408,10 +432,6 @@ class CsvSource(Source):
                 self._refuse_open_quote(record, row, first)
             yield first, read + reader.line_num, row
 
-    def _is_blank(self, row: list[str]) -> bool:
-        """Return True if a record contains only spaces and tabs."""
-        return not self.delimiter.join(row).strip()
-
     def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
         """Raise a TableError if a record spans several lines because of an unclosed quote.
 
@@ -432,6 +452,17 @@ class CsvSource(Source):
                 f'or a truncated file - close the quote, or put the cell in quotes and write "" '
                 f'for each " inside'
             ) from None
+
+    @cached_property
+    def _empty_line_searches(self) -> list[Callable[[bytes], Any]]:
+        """Functions that find a line of only delimiters, spaces and quotes in data.
+
+        The first function tests the first line.  The second one finds other lines; it is fast,
+        because its pattern starts with a fixed character.
+        """
+        blank = b'[ \t\r"' + re.escape(self.delimiter.encode()) + b"]"
+        line = rb"(?:%b*\n|%b+\Z)" % (blank, blank)
+        return [re.compile(line).match, re.compile(rb"\n" + line).search]
 
     @cached_property
     def width(self) -> int:
@@ -470,7 +501,7 @@ class CsvSource(Source):
         columns in `careful` are all inspected, even if they seem to be plain numbers.
         """
         detectors = [NotationDetector(self._missing) for _ in self.names]
-        problems = list[tuple[int, int]]()
+        problems, skipped, comments = list[tuple[int, int]](), list[int](), list[int]()
         n_rows = 0
         # Leading columns that may contain row numbers.
         index = set(takewhile(self._may_be_index, range(len(self.names))))
@@ -488,6 +519,8 @@ class CsvSource(Source):
                     modes[j] = plain or TEXT
             cells = block.read(modes)
             n_rows += block.n_rows
+            skipped += block.empty_lines
+            comments += block.comment_lines
             for j, found in cells.items():
                 if not isinstance(found, np.ndarray):
                     detectors[j].update(found.uniques)
@@ -513,6 +546,12 @@ class CsvSource(Source):
         if misread - careful or (is_late and self._decimal is None and decimal is None):
             return self._scan(final, careful | misread)
         self._report(detectors, sorted(index))
+        if comments:
+            self.notes.append(f"comments that start with # are skipped: {_list_lines(comments)}")
+        if skipped:
+            self.notes.append(
+                f"lines that contain only delimiters are skipped: {_list_lines(skipped)}"
+            )
         return n_rows
 
     def _may_be_index(self, j: int) -> bool:
@@ -659,6 +698,13 @@ class CsvSource(Source):
         return values[found.codes]
 
 
+def _list_lines(lines: list[int]) -> str:
+    """Return line numbers for a note, such as "lines 3, 8 and 20 more"."""
+    shown = ", ".join(map(str, lines[:_MAX_NOTED]))
+    more = f" and {len(lines) - _MAX_NOTED} more" if len(lines) > _MAX_NOTED else ""
+    return f"line{'s' if len(lines) > 1 else ''} {shown}{more}"
+
+
 def _are_numbered_names(numbers: list[str]) -> bool:
     """Return True if numbers in a header are probably names: 1, 2, 3, years or an ordered list."""
     if not all(number.isascii() and number.isdigit() for number in numbers):
@@ -740,6 +786,8 @@ class RowBlock:
         self.problems: list[tuple[int, int]] | None = None
         self.n_rows = 0
         self.line_numbers = np.empty(0, dtype=int)
+        # The numbers of the lines that were skipped, except for blank lines.
+        self.empty_lines, self.comment_lines = list[int](), list[int]()
 
     def read(self, modes: dict[int, str]) -> dict[int, Any]:
         """Return columns as arrays of numbers or as `Cells`.
@@ -761,9 +809,10 @@ class RowBlock:
     def _is_simple(self) -> bool:
         r"""Whether each line is one record, which the fast parsers handle like the csv module."""
         data, source = self._data, self._source
-        if source._comment and (
-            data.startswith(source._comment.encode()) or f"\n{source._comment}".encode() in data
-        ):
+        mark = (source._comment or source._detected_comment).encode()
+        if mark and (data.startswith(mark) or b"\n" + mark in data):
+            return False
+        if any(find(data) for find in source._empty_line_searches):
             return False
         # A search for one byte is much faster than a search for two.
         if b"\0" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
@@ -879,15 +928,19 @@ class RowBlock:
             lines = list(marked)
         last = before
         for line, last, row in source._parse(chain(lines, more), before):
-            if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # skip blank lines
+            if n_columns > 1 and not any(map(str.strip, row)):
+                self.empty_lines += [line] * (len(row) > 1)  # blank lines are skipped silently
+            elif source._is_comment(row, n_columns):
+                self.comment_lines.append(line)
+            elif row:
                 if len(row) > n_columns and not any(map(str.strip, row[n_columns:])):
                     row = row[:n_columns]  # delimiters at the end of the line
                 if len(row) == n_columns:
                     rows.append(row)
                     line_numbers.append(line)
-                elif not source._is_blank(row) or len(row) > 1:
-                    if self.problems is None:
-                        raise source._width_error([(line, len(row))])
+                elif self.problems is None:
+                    raise source._width_error([(line, len(row))])
+                else:
                     self.problems.append((line, len(row)))
             if last >= end:
                 break
@@ -1154,13 +1207,46 @@ def _next_record(lines: Iterator[str]) -> str:
     return text
 
 
+def _collapse_spaces(line: str) -> str:
+    """Replace repeated spaces by one, and remove the spaces at both ends of a line."""
+    return " ".join(line.split()) + "\n"
+
+
+def _are_spaced(lines: list[str]) -> bool:
+    """Return True if the cells of the first lines are separated by spaces.
+
+    All lines after the header have the same number of cells; the header has the same number, or one
+    less if the rows have names, as in R.  Text of several words may also have the same number of
+    words in each line.  Therefore the cells must be aligned, or have quoted names, or two columns
+    of numbers, or one column of decimal numbers.
+    """
+    if not lines or any(_delimiter_counts(lines[0]).values()):
+        return False
+    if len(lines) == 1:
+        return len(lines[0].split()) > 1 and all(map(is_number, lines[0].split()))
+    try:
+        names, *rows = csv.reader(map(_collapse_spaces, lines), delimiter=" ")
+    except csv.Error:
+        return False
+    n = len(rows[0]) if rows else 0
+    has_row_names = len(names) == n - 1
+    if len(names) < 2 or len(names) not in (n - 1, n) or any(len(row) != n for row in rows):
+        return False
+    numbers = [column for column in zip(*rows, strict=True) if all(map(is_number, column))]
+    if len(numbers) == n:
+        return True
+    header = lines[0].strip()
+    if header.count('"') == 2 * len(names):
+        return True
+    has_decimals = any("." in cell for column in numbers for cell in column)
+    if has_row_names:  # one column of numbers may be the first word of a text
+        return len(numbers) > 1 or has_decimals
+    return "  " in header or len(numbers) > 1 or has_decimals
+
+
 def _guess_delimiter(first: str, second: str) -> str:
-    """Guess the delimiter from the first two lines."""
+    """Guess the delimiter from the first two lines, if it is not a space."""
     counts, others = _delimiter_counts(first), _delimiter_counts(second or first)
-    cells = (second or first).split()
-    is_spaced = len(first.split()) == len(cells) > 1 and all(map(is_number, cells))
-    if is_spaced and not any(counts.values()):
-        return " "
     # The number of delimiters may differ by 1: there may be one at the end of only some lines.
     consistent = [
         mark for mark, n in counts.items() if n and others[mark] and abs(n - others[mark]) < 2

@@ -42,7 +42,7 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
         and done.out == ""
         and re.search("city +category +one-hot, 3 levels", done.err)
     )
-    assert re.search(r"height +number +standardised, missing = [\d.]+ +1\n", done.err)
+    assert re.search(r"height +number +standardised, filled with [\d.]+ +1\n", done.err)
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == [
         "embedding.csv",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,15 +89,14 @@ def cross_validate(
     y = recipe.targets(table, labels=labels)
     fold_recipe = _unfitted(recipe)
     classes = np.unique(y) if labels else None
-    if classes is not None and len(classes) < 2:
-        raise tables.TableError(
-            f"{table.source}: all values of the target {recipe.target!r} are equal "
-            f"({classes.tolist()[0]!r}), so there is nothing to classify; choose another column"
-        )
+    if classes is not None:
+        refuse_one_class(table, recipe, classes)
     folds = _choose_folds(session, y, cv, seed, labels=labels)
     names = {name: display_name(name, 0 if classes is None else len(classes)) for name in measures}
     values: dict[str, list[float]] = {name: [] for name in names.values()}
     with session.progress("cross-validation") as update, session.capture_warnings():
+        # In the test rows of a fold, values that do not occur in the training rows are usual.
+        warnings.simplefilter("ignore", tables.UnknownValuesWarning)
         for number, (train, test) in enumerate(folds, start=1):
             learned = fold_recipe.fit(table.take(train))
             X, y_train = learned.transform(table.take(train)), y[train]
@@ -124,6 +124,17 @@ def _unfitted(recipe: tables.Recipe) -> tables.Recipe:
     if recipe.points == "vectors":
         unfitted.set_params(standardize=recipe.is_standardized)
     return unfitted
+
+
+def refuse_one_class(table: tables.Table, recipe: tables.Recipe, y: np.ndarray) -> None:
+    """Raise a `TableError` if all labels are equal."""
+    if len(set(y.tolist())) < 2:
+        rows = "1 row" if len(table) == 1 else f"{len(table)} rows"
+        raise tables.TableError(
+            f"{table.source}: a classifier needs at least two classes, but the target "
+            f"{recipe.target!r} is {y.tolist()[0]!r} in all of the {rows} - choose another column "
+            f"with --target"
+        )
 
 
 def _constant_classifier(session: Session, y: np.ndarray) -> Any:

@@ -15,7 +15,7 @@ import mercer
 
 from ... import tables
 from ._console import Command, Session, session_options
-from ._cross_validation import CrossValidation, cross_validate, format_score
+from ._cross_validation import CrossValidation, cross_validate, format_score, refuse_one_class
 from ._main import app
 from ._measures import LISTED, Predictions, display_name, explain_measures, parse_scoring
 from ._model_commands import load_with_recipe, report_lines
@@ -229,6 +229,8 @@ save(TableModel(model, recipe), {options.output or "model.mercer"!r})'''
     X = recipe.transform(table)
     y = recipe.targets(table, labels=labels) if targets else None
     y_args = () if y is None else (y,)
+    if labels and y is not None:
+        refuse_one_class(table, recipe, y)
     if y is not None:
         _warn_about_scale(session, method, parameters, y)
     start = perf_counter()

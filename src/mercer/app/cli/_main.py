@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -101,6 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if "--debug" in argv:
             raise
         click.echo(f"mercer: {_message(error)}", err=True)
+        if options := getattr(error, "options", ""):
+            click.echo(f"The complete command: {shlex.join(['mercer', *argv])} {options}", err=True)
         code = FAILED
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -141,10 +141,12 @@ class RowResults:
                     f"model with --impute"
                 )
         if rows < n:
-            session.warn(
-                f"{n - rows} of {n} rows have missing values, so their results are empty; to "
-                f"replace missing values instead, fit the model again with --impute"
-            )
+            why = "missing values"
+            remedy = "to replace missing values instead, fit the model again with --impute"
+            if recipe.unknown == "drop":
+                why = "missing or unknown values"
+                remedy = "to handle unknown values as missing instead, use --unknown ignore"
+            session.warn(f"{n - rows} of {n} rows have {why}, so their results are empty; {remedy}")
         if self.output not in (None, "-"):
             session.note(f"wrote {self.output}")
             session.result("", file=self.output, rows=n, empty=n - rows)

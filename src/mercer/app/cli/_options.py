@@ -330,8 +330,16 @@ def print_treatments(session: Session, recipe: tables.Recipe) -> None:
 
 
 def report_dropped_rows(recipe: tables.Recipe, table: tables.Table, session: Session) -> None:
-    """Print how many rows the recipe drops because of missing values, if any."""
+    """Print how many rows the recipe drops, and why, if any."""
     dropped = len(table) - len(recipe.kept_rows(table))
+    if recipe.target is not None and recipe.target in table.columns:
+        count = int(tables.is_missing(table.columns[recipe.target]).sum())
+        dropped -= count
+        if count:
+            session.note(
+                f"{table.source}: {count} of {len(table)} rows have no value of the target "
+                f"{recipe.target!r} and are not used"
+            )
     if dropped:
         session.note(dropped_rows_message(table.source, dropped, len(table)))
 
