@@ -49,7 +49,7 @@ class TableModel:
     >>> from mercer.tables import Recipe, TableModel
     >>> houses = pd.DataFrame({"area": [50.0, 80.0, 120.0], "price": [100.0, 160.0, 240.0]})
     >>> recipe = Recipe(target="price").fit(houses)
-    >>> model = mercer.KernelRidge(alpha=1e-6, kernel="linear", fit_intercept=True)
+    >>> model = mercer.KernelRidge(alpha=1e-3, kernel="linear", fit_intercept=True)
     >>> model = model.fit(recipe.transform(houses), recipe.targets(houses, labels=False))
     >>> path = os.path.join(tempfile.mkdtemp(), "model.mercer")
     >>> mercer.save(TableModel(model, recipe), path)
