@@ -186,3 +186,23 @@ def test_dates_of_python_objects_keep_their_zone(tmp_path):
     path = write(tmp_path, "a.json", [{"at": moment.isoformat()}, {"at": "2024-05-31T12:00:00Z"}])
     found = read_table(path).columns["at"]
     np.testing.assert_array_equal(found, np.array(["2024-05-31T10", "2024-05-31T12"], "M8[us]"))
+
+
+def test_all_invalid_lines_are_listed(tmp_path):
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"x": i}) for i in range(40)]
+    lines[3], lines[30], lines[35] = '{"x": 3', "[1]", '{"x": 1, "x": 2}'
+    path.write_text("\n".join(lines))
+    with pytest.raises(TableError) as error:
+        read_table(path)
+    assert str(error.value) == (
+        f"{path}: 3 lines are not JSON objects: line 4, column 8: Expecting ',' delimiter; "
+        f"line 31: a list instead of an object; line 36: the field 'x' occurs twice - usually an "
+        f"object on several lines, or a truncated line - write one object per line, or use "
+        f"--format json if the file is one array"
+    )
+    path.write_text("{\n" * 12)
+    with pytest.raises(
+        TableError, match=r"12 lines are .* line 10, column .*; and 2 more - usually"
+    ):
+        read_table(path)

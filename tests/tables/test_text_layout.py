@@ -1,9 +1,12 @@
 """Layout of text files: spaces, comments, lines without values, archives and pages."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
-from mercer.tables import open_table
+from mercer.tables import TableError, open_table
 
 
 @pytest.fixture
@@ -136,3 +139,119 @@ def test_lines_of_delimiters_in_large_files(make):
 
 def test_empty_cells_in_one_column_are_missing_values(make):
     assert np.isnan(columns(make('x\n1\n""\n2\n'))["x"]).tolist() == [False, True, False]
+
+
+# ---------------------------------------------------------------------- archives
+
+
+def archive(files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in files.items():
+            file.writestr(name, text)
+    return content.getvalue()
+
+
+CSV, TSV = "x,label\n1,a\n2,b\n", "x\tlabel\n1\ta\n2\tb\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("a.zip", {"houses.csv": CSV}),
+        ("a.csv.zip", {"data/": "", "data/houses.csv": CSV, "__MACOSX/data/._houses.csv": "\0"}),
+        ("a.zip", {"houses.csv": CSV, "LICENSE": "free", "notes.md": "# Notes"}),
+        ("a.zip", {"houses": CSV}),
+        ("a", {"houses.tsv": TSV}),
+        ("a.zip", {"houses.json": '[{"x": 1, "label": "a"}, {"x": 2, "label": "b"}]'}),
+    ],
+)
+def test_an_archive_of_one_table(make, name, files):
+    source = make(archive(files), name)
+    assert columns(source) == {"x": [1, 2], "label": ["a", "b"]}
+    assert source.title == name
+
+
+def test_an_archive_with_a_format(make):
+    source = make(archive({"houses.dump": CSV}), "a.zip", format="csv")
+    assert columns(source) == {"x": [1, 2], "label": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"train.csv": CSV, "test.csv": CSV, "readme.md": ""},
+            r"a\.zip contains 2 tables: train\.csv, test\.csv - only an archive of one table can "
+            r"be read - extract the archive, and use one of these files",
+        ),
+        (
+            {f"{i}.csv": CSV for i in range(13)},
+            r"contains 13 tables: 0\.csv.* 9\.csv and 3 more - ",
+        ),
+        ({"a.png": "", "b.png": ""}, r"a\.zip contains no file with a known extension: a\.png, b"),
+        ({}, r"a\.zip is an empty archive - download or create it again"),
+    ],
+)
+def test_archives_without_a_single_table(make, files, message):
+    with pytest.raises(TableError, match=message):
+        make(archive(files), "a.zip")
+
+
+def test_a_damaged_archive(make):
+    content = bytearray(archive({"houses.csv": CSV * 100}))
+    content[45] ^= 255
+    message = r"a\.zip, houses\.csv: .* - usually a truncated or damaged archive - download"
+    with pytest.raises(TableError, match=message):
+        make(bytes(content), "a.zip")
+
+
+def test_an_archive_with_a_password(make):
+    content = bytearray(archive({"houses.csv": CSV}))
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(magic) + offset] |= 1  # the flag of encrypted files
+    with pytest.raises(TableError, match=r"a\.zip has a password - extract .* houses\.csv"):
+        make(bytes(content), "a.zip")
+
+
+def test_an_archive_of_graphs(make):
+    files = {
+        "G/G_A.txt": "1, 2\n2, 1\n",
+        "G/G_graph_indicator.txt": "1\n1\n",
+        "G/G_graph_labels.txt": "1\n",
+    }
+    assert make(archive(files), "G.zip").table().kinds == {"graph": "graphs", "label": "numbers"}
+
+
+# ---------------------------------------------------------------------- HTML
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a", "a.jsonl", "a.json", "a.parquet", "a.xlsx", "a.txt"]
+)
+@pytest.mark.parametrize(
+    "start",
+    ["<!DOCTYPE html>", "\n <!doctype HTML PUBLIC>", "<html>", "<!-- 1 -->\n<html lang='de'>"],
+)
+def test_a_page_instead_of_a_table(make, name, start):
+    message = (
+        r"is an HTML page instead of a table - usually the login or error page of a download - "
+        r"open it in a browser to see its text, and download the file again"
+    )
+    with pytest.raises(TableError, match=message):
+        make(f"{start}<head><title>404</title></head>\n<body></body></html>", name)
+
+
+def test_text_with_tags_is_not_a_page(make):
+    source = make("text\n<html>\n<b>\n")
+    assert columns(source) == {"text": ["<html>", "<b>"]}
+
+
+# ---------------------------------------------------------------------- titles
+
+
+@pytest.mark.parametrize("rows", [["w;w", "w;w"], ["a;b", "a;c"], ["1;b", "2;c"]])
+def test_a_column_of_texts_with_delimiters_has_no_title(make, rows):
+    source = make("\n".join(["words", *rows]))
+    assert columns(source) == {"words": rows}
+    assert not source.notes

@@ -573,3 +573,78 @@ def test_the_notation_does_not_depend_on_the_order_or_the_division_of_cells(cell
     assert (parts.kind, parts.reading) == (whole.kind, whole.reading)
     first, second = (n.convert(cells, MissingMarks()) for n in (whole, parts))
     assert values(first) == values(second) or repr(first) == repr(second)
+
+
+# ---------------------------------------------------------------------- units
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected", "unit"),
+    [
+        (["12.5 C", "-3 C", "0.5 C"], [12.5, -3, 0.5], "C"),
+        (["5.1 °C", "4.0°C", ""], [5.1, 4, nan], "°C"),
+        (["3 kg", "1,200.5 kg", "NA"], [3, 1200.5, nan], "kg"),
+        (["3,5 kg", "1.200,5 kg", "-"], [3.5, 1200.5, nan], "kg"),
+        (["12 km/h", "7.5 km/h", "0"], [12, 7.5, 0], "km/h"),
+        (["80 mm Hg", "120 mm Hg"], [80, 120], "mm Hg"),
+        (["50m2", "1e2m2"], [50, 100], "m2"),
+        (["9.8 m/s^2", "\u22121 m/s^2"], [9.8, -1], "m/s^2"),
+        (["12 µg", "3 µg"], [12, 3], "µg"),
+        (["3 rooms", "4 rooms"], [3, 4], "rooms"),
+    ],
+)
+def test_numbers_with_one_unit(make, cells, expected, unit):
+    rows = [f'"{cell}",{i}' for i, cell in enumerate(cells)]
+    source = make("\n".join(["x,y", *rows]))
+    np.testing.assert_array_equal(source.table().columns["x"], expected)
+    (note,) = source.notes
+    assert note.startswith("column 'x': read as numbers with ")
+    assert f"the unit {unit}, such as " in note
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (
+            ["12 kg", "3 lb", "4 kg"],
+            "column 'x': read as text, because the numbers have different units (kg, lb), such as "
+            "12 kg - convert them to one unit to use numbers",
+        ),
+        (
+            ["12 kg", "3", "4 kg"],
+            "column 'x': read as text, because the numbers have the unit kg in some cells and no "
+            "unit in others, such as 12 kg - convert them to one unit to use numbers",
+        ),
+        (
+            ["12 €", "3 $"],
+            "column 'x': read as text, because the numbers have different units (€, $), such as "
+            "12 € - convert them to one unit to use numbers",
+        ),
+        (["1a", "2b"], None),
+        (["12 Main Street", "7 Elm Road", "3 A B C", "1 c"], None),
+        ([f"12 {word}" for word in "abcdef"], None),
+        (["12 kg", "heavy"], None),
+        (["1st", "2nd", "3rd"], None),
+        (["0x1F", "0xB2"], None),
+        (["2024 Q1", "2024 Q2"], None),
+        (["(3 kg)", "4 kg"], None),
+    ],
+)
+def test_numbers_with_different_units_are_text(make, cells, note):
+    source = make("\n".join(["x,y", *(f"{cell},1" for cell in cells)]))
+    assert source.table().columns["x"].tolist() == cells
+    assert source.notes == ([] if note is None else [note])
+
+
+def test_units_in_later_blocks(make):
+    rows = [f"{i} kg" for i in range(5000)]
+    assert make("\n".join(["x", *rows])).table().columns["x"][-1] == 4999
+    assert make("\n".join(["x", *rows, "3 lb"])).table().columns["x"][-1] == "3 lb"
+    bare = [str(i) for i in range(5000)]
+    source = make("\n".join(["x", *bare, "3 kg"]))
+    assert source.table().columns["x"][-1] == "3 kg"
+    assert "no unit in others, such as 3 kg" in source.notes[0]
+
+
+def test_names_that_look_like_numbers_with_units(make):
+    check(make("7 days,30 days\n1,2\n3,4\n"), **{"7 days": [1, 3], "30 days": [2, 4]})

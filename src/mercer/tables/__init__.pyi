@@ -5,7 +5,7 @@ from ._file_formats import FORMATS
 from ._new_observations import has_observation_std as has_observation_std  # used by mercer.app.cli
 from ._new_observations import predict_observations
 from ._open_table import open_blocks, open_table, read_table
-from ._recipe import Recipe, Treatment, UnknownValuesWarning, label_values
+from ._recipe import Recipe, UnknownValuesWarning
 from ._table import Table, TableError, UnreadableColumn, as_texts, suggest_name
 from ._table import array_column as array_column  # used by mercer.app.explorer
 from ._table import atomic_file as atomic_file  # used by mercer.app.cli
@@ -14,12 +14,15 @@ from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import TableModel
 from ._table_model import recipe_from_notes as recipe_from_notes  # used by mercer.persist
 from ._table_source import Source
+from ._targets import label_values
+from ._treatments import DecisionError, Treatment
 from ._typed_columns import is_missing_value as is_missing_value  # used by mercer.app.explorer
 
 __all__ = [
     "FORMATS",
     "CategoryColumn",
     "DateColumn",
+    "DecisionError",
     "NumberColumn",
     "Recipe",
     "Source",

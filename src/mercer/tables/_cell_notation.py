@@ -98,10 +98,15 @@ _CURRENCY = (
     r"(?:US|R|A|C|HK|NZ)?\$|[€£¥₹₩₽₺₪₫฿₴₦]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK"
     r"|PLN|CZK|HUF|BRL|MXN|SGD|HKD|KRW|TRY)|[Kk]r\.?|zł|Kč|Fr\.|Rs\.?"
 )
+# A unit of one or two words, such as "kg", "km/h", "m^2", "mm Hg" or "°C".
+_POWER = r"(?:\^?-?[23]|[⁻¹²³]+)?"
+_WORD = rf"[^\W\d_]+{_POWER}"
+_UNIT = rf"°\s?[CFK]?|{_WORD}(?:[/·*.]{_WORD})*\.?(?: {_WORD})?"
+_MAX_UNITS = 5  # more units in a column are words of a text
 _NUMBER = re.compile(
     rf"(?P<open>\()?(?P<sign>[+-])?(?:(?P<before>{_CURRENCY})[{_SPACES}]*(?P<inner>[+-])?)?"
     rf"(?P<body>(?=[.,]?[0-9])[0-9][0-9.,'’{_SPACES}]*?|[.,][0-9]+)(?P<exponent>[eE][+-]?[0-9]+)?"
-    rf"(?:[{_SPACES}]*(?P<after>%|‰|{_CURRENCY}))?(?P<close>\))?"
+    rf"(?:(?P<space>[{_SPACES}]*)(?:(?P<after>%|‰|{_CURRENCY})|(?P<unit>{_UNIT})))?(?P<close>\))?"
 )
 
 
@@ -137,8 +142,12 @@ class _NumberCell:
     ----------
     readings : int
         `_POINT`, `_COMMA` or both.
-    unit : str
+    sign_of_amount : str
         The percent sign or the currency; empty if there is none.
+    unit : str
+        Any other unit, such as "kg"; empty if there is none.
+    is_spaced : bool
+        Whether a space precedes the unit.
     in_parentheses : bool
         Whether the number is in parentheses, which mean a negative number in accounting.
     separators : str
@@ -146,7 +155,9 @@ class _NumberCell:
     """
 
     readings: int
+    sign_of_amount: str
     unit: str
+    is_spaced: bool
     in_parentheses: bool
     sign: str
     body: str
@@ -171,7 +182,8 @@ def _parse_number(cell: str) -> _NumberCell | None:
     sign = part["sign"] + part["inner"]
     if (
         in_parentheses != bool(part["close"])
-        or (part["before"] and part["after"])
+        or (part["before"] and (part["after"] or part["unit"]))
+        or (in_parentheses and part["unit"])
         or len(sign) + in_parentheses > 1
     ):
         return None
@@ -179,9 +191,16 @@ def _parse_number(cell: str) -> _NumberCell | None:
     readings = sum(reading for reading, pattern in _BODY.items() if pattern.fullmatch(body))
     if not readings:
         return None
-    unit = part["before"] or part["after"]
-    sign = "-" if in_parentheses else sign
-    return _NumberCell(readings, unit, in_parentheses, sign, body, part["exponent"])
+    return _NumberCell(
+        readings,
+        part["before"] or part["after"],
+        part["unit"],
+        bool(part["space"]),
+        in_parentheses,
+        "-" if in_parentheses else sign,
+        body,
+        part["exponent"],
+    )
 
 
 # ---------------------------------------------------------------------- dates and times
@@ -324,6 +343,8 @@ class Notation:
         What is unusual about the notation, for a note; the name of the column precedes it.
     example : str, default=""
         A cell with this notation, for the note.
+    unit : str, default=""
+        The unit at the end of each cell, such as "kg".
     """
 
     kind: str
@@ -331,6 +352,7 @@ class Notation:
     is_plain: bool = True
     note: str = ""
     example: str = ""
+    unit: str = ""
 
     @property
     def is_boolean(self) -> bool:
@@ -345,6 +367,9 @@ class Notation:
 
     def convert(self, cells: Sequence[str | None], missing: MissingMarks) -> np.ndarray | int:
         """Convert cells to a column; return the index of the first cell that does not match."""
+        if self.decimal == ".":
+            with suppress(ValueError, TypeError):  # a cell is missing, or is not a number
+                return missing.clear(parse_floats(cells))
         marks = missing.of(cell for cell in cells if cell is not None)
         cleaned = [None if cell is None or cell in marks else cell for cell in cells]
         if self.kind == TEXT:
@@ -363,6 +388,8 @@ class Notation:
                 pass  # find the cell that is not a number
         elif self.reading in _TO_PLAIN:
             texts = ["nan" if cell is None else cell for cell in cleaned]
+            if self.unit:
+                texts = [text.strip().removesuffix(self.unit) for text in texts]
             # The cells were checked when the notation was detected.
             plain = "\n".join(texts).translate(_TO_PLAIN[self.reading] | _WITHOUT_UNITS)
             try:
@@ -372,7 +399,7 @@ class Notation:
         floats = np.full(len(cleaned), np.nan)
         for i, cell in enumerate(cleaned):
             if cell is not None:
-                value = _value_of(cell, self.reading)
+                value = _value_of(cell, self.reading, self.unit)
                 if value is None:
                     return i
                 floats[i] = value
@@ -393,8 +420,8 @@ class Notation:
         return dates
 
 
-def _value_of(cell: str, reading: int) -> float | None:
-    """Return the number in a cell; None if the cell does not have this reading."""
+def _value_of(cell: str, reading: int, unit: str = "") -> float | None:
+    """Return the number in a cell; None if the cell does not have this reading and unit."""
     if reading == _BOOLEAN:
         return {"true": 1.0, "false": 0.0}.get(cell.strip().lower())
     if reading == _DURATION:
@@ -402,7 +429,9 @@ def _value_of(cell: str, reading: int) -> float | None:
     if (reading == _POINT or "." not in cell) and is_number(cell):
         return float(cell)
     number = _parse_number(cell)
-    return None if number is None or not number.readings & reading else float(number.plain(reading))
+    if number is None or not number.readings & reading or number.unit not in ("", unit):
+        return None
+    return float(number.plain(reading))
 
 
 def _parse_dates(cells: list[str], reading: int) -> np.ndarray | None:
@@ -438,7 +467,8 @@ class NotationDetector:
         # Whether all numbers are plain, given decimal points and given decimal commas.
         self._is_plain, self._is_plain_comma = True, True
         self._separators = set[str]()
-        self._units = dict[str, None]()
+        self._signs = dict[str, None]()  # percent signs and currencies
+        self._units, self._has_spaced_unit = dict[str, None](), False
         # Numbers without a unit (except 0) and numbers without parentheses.
         self._has_bare, self._has_parentheses, self._has_no_parentheses = False, False, False
         self._date_marks = set[str]()
@@ -603,10 +633,16 @@ class NotationDetector:
                 if is_rounded(plain) and abs(float(plain)) >= MAX_EXACT:
                     self._readings = 0
                     return 0
-                if number.unit:
-                    self._units[number.unit] = None
-                elif float(plain) != 0:
+                if not number.sign_of_amount and not number.unit and float(plain) != 0:
                     self._has_bare = True
+        if number.sign_of_amount:
+            self._signs[number.sign_of_amount] = None
+        if number.unit:
+            self._units[number.unit] = None
+            self._has_spaced_unit |= number.is_spaced
+            if len(self._units) > _MAX_UNITS:
+                self._readings = 0
+                return 0
         self._has_parentheses |= number.in_parentheses
         self._has_no_parentheses |= not number.in_parentheses
         if not is_plain:
@@ -668,11 +704,13 @@ class NotationDetector:
         return Notation(TEXT)
 
     def _number_notation(self, decimal: str | None, comma_default: bool) -> Notation:
-        is_mixed = len(self._units) > 1 or (
-            bool({"%", "‰"}.intersection(self._units)) and self._has_bare
-        )
-        if is_mixed or (self._has_parentheses and not self._has_no_parentheses):
+        has_percent = bool({"%", "‰"}.intersection(self._signs))
+        n_units = len(self._signs) + len(self._units)
+        if n_units > 1 or (self._has_bare and (has_percent or self._units)):
+            return self._mixed_notation()
+        if self._has_parentheses and not self._has_no_parentheses:
             return Notation(TEXT)
+        unit = "".join(self._units)
         reading = self._readings & _NUMBERS
         because = ""
         if reading == _NUMBERS:
@@ -690,7 +728,20 @@ class NotationDetector:
         example = self._examples.get(reading) or self._ambiguous or self._example
         if not example:
             return Notation(NUMBER, reading, is_plain)
-        return Notation(NUMBER, reading, is_plain, self._describe(reading) + because, example)
+        return Notation(NUMBER, reading, is_plain, self._describe(reading) + because, example, unit)
+
+    def _mixed_notation(self) -> Notation:
+        """Return the notation of numbers with different units, which are text."""
+        if self._units and not self._has_spaced_unit:
+            return Notation(TEXT)  # codes such as "1a" and "2b"
+        units = ", ".join([*self._signs, *self._units])
+        what = f"different units ({units})"
+        if len(self._signs) + len(self._units) == 1:
+            what = f"the unit {units} in some cells and no unit in others"
+        note = f"read as text, because the numbers have {what}"
+        return Notation(
+            TEXT, note=f"{note} - convert them to one unit to use numbers", example=self._example
+        )
 
     def _describe(self, reading: int) -> str:
         """Return a description of the notation of numbers."""
@@ -702,10 +753,12 @@ class NotationDetector:
             details.append("points as thousands separators")
         if reading == _POINT and "," in self._separators:
             details.append("commas as thousands separators")
-        if {"%", "‰"}.intersection(self._units):
+        if {"%", "‰"}.intersection(self._signs):
             details.append("percent signs")
-        elif self._units:
+        elif self._signs:
             details.append("currency signs")
+        if self._units:
+            details.append(f"the unit {''.join(self._units)}")
         if self._has_parentheses:
             details.append("parentheses for negative numbers")
         if not details and number is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from gzip import GzipFile
@@ -60,12 +61,15 @@ _OTHER_MAGIC = {
     b"\x89HDF\r\n": ".h5",
     b"%PDF": ".pdf",
     b"ORC": ".orc",
-    b"<!DOCTYPE": ".html",
-    b"<html": ".html",
     b"<?xml": ".xml",
 }
 _N_FIRST_BYTES = 2**12  # enough to recognise a format; the first line of a text file may be long
-_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html|head)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAX_LISTED_MEMBERS = 10  # files of an archive that an error message lists
 
 
 def format_of(path: Path, name: str = "", *, use_extension: bool = True) -> str:
@@ -94,11 +98,7 @@ def format_of(path: Path, name: str = "", *, use_extension: bool = True) -> str:
         return "graphs"
     name = name or str(path)
     if use_extension:
-        file_name = path.name.lower()
-        stem = next(
-            (file_name.removesuffix(c) for c in _COMPRESSIONS[:-1] if file_name.endswith(c)),
-            file_name,
-        )
+        stem = without_compression(path.name)
         for kind, extensions in FORMATS.items():
             if stem.endswith(extensions):
                 return kind
@@ -115,6 +115,82 @@ def format_of(path: Path, name: str = "", *, use_extension: bool = True) -> str:
             f"extensions are {known} - specify the format with --format: {', '.join(FORMATS)}"
         )
     return found
+
+
+def refuse_html(path: Path, name: str) -> None:
+    """Raise a TableError if a file is an HTML page, whatever its extension is."""
+    if path.is_dir():
+        return
+    with path.open("rb") as file:
+        start = file.read(_N_FIRST_BYTES)
+    if _HTML_START.match(start):
+        raise TableError(
+            f"{name} is an HTML page instead of a table - usually the login or error page of a "
+            f"download - open it in a browser to see its text, and download the file again; read "
+            f"a table of a page with pandas.read_html"
+        )
+
+
+def table_in_zip(path: Path, name: str) -> str | None:
+    """Return the only table in a zip archive; None if the archive is a file format itself.
+
+    Parameters
+    ----------
+    path : Path
+        Any file.
+    name : str
+        The name of the file in messages.
+
+    Returns
+    -------
+    str or None
+        The name of the member to read.  None if the file is not a zip archive, or if it is an
+        Excel workbook, a .npz file or a graph dataset.
+
+    Raises
+    ------
+    TableError
+        If the archive contains no table or several tables.
+    """
+    if path.is_dir() or not zipfile.is_zipfile(path):
+        return None
+    names = _zip_members(path)
+    if names is None or _format_of_zip(names) != ("graphs", ""):
+        return None
+    members = [
+        member
+        for member in names
+        if not member.endswith("/")
+        if not member.startswith("__MACOSX/") and not Path(member).name.startswith(".")
+    ]
+    if any(member.endswith("_A.txt") for member in members):
+        return None  # a graph dataset
+    endings = tuple(e for kind, ends in FORMATS.items() if kind != "graphs" for e in ends)
+    tables = [member for member in members if without_compression(member).endswith(endings)]
+    if len(members) == 1:
+        return members[0]
+    if len(tables) == 1:
+        return tables[0]
+    shown = ", ".join((tables or members)[:_MAX_LISTED_MEMBERS])
+    n_others = len(tables or members) - _MAX_LISTED_MEMBERS
+    shown += f" and {n_others} more" if n_others > 0 else ""
+    if not members:
+        raise TableError(f"{name} is an empty archive - download or create it again")
+    if not tables:
+        raise TableError(
+            f"{name} contains no file with a known extension: {shown} - supported extensions are "
+            f"{', '.join(endings)} - extract the archive, and specify the format with --format"
+        )
+    raise TableError(
+        f"{name} contains {len(tables)} tables: {shown} - only an archive of one table can be "
+        f"read - extract the archive, and use one of these files"
+    )
+
+
+def without_compression(file_name: str) -> str:
+    """Return a file name in lower case, without the extension of a compressed file."""
+    name = file_name.lower()
+    return next((name.removesuffix(c) for c in _COMPRESSIONS if name.endswith(c)), name)
 
 
 def _unsupported(name: str, extension: str) -> str:
@@ -144,7 +220,9 @@ def _format_by_content(path: Path) -> tuple[str | None, str]:
         if start.startswith(magic):
             return kind, ""
     if start.startswith(b"PK\x03\x04"):
-        return _format_of_zip(path)
+        names = _zip_members(path)
+        # The reader reports a damaged file.
+        return ("excel", "") if names is None else _format_of_zip(names)
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, extension in _OTHER_MAGIC.items():
         if text.startswith(magic):
@@ -165,13 +243,17 @@ def _is_json(text: bytes) -> bool:
     )
 
 
-def _format_of_zip(path: Path) -> tuple[str | None, str]:
-    """Return the format of a zip file by the names of its members."""
+def _zip_members(path: Path) -> list[str] | None:
+    """Return the names of the files in a zip archive; None if it is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError):
-        return "excel", ""  # the reader reports the damaged file
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None
+
+
+def _format_of_zip(names: list[str]) -> tuple[str | None, str]:
+    """Return the format of a zip archive by the names of its members."""
     if any(name.startswith("xl/") for name in names):
         return (None, ".xlsb") if "xl/workbook.bin" in names else ("excel", "")
     if "content.xml" in names and "mimetype" in names:

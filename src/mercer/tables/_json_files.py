@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ._table_source import Source
 from ._text_files import open_lines
 from ._typed_columns import ObjectDetector, ObjectFormat, describe_notation, unique_names
 
+_MAX_LISTED = 10  # lines that an error message lists
 _LINES_PER_READ = 2**13  # lines that are parsed together; more lines need more memory
 
 
@@ -29,13 +30,16 @@ class JsonLinesSource(Source):
     def _formats(self) -> dict[str, ObjectFormat]:
         """The format of each field of the file, in the order of first occurrence."""
         detectors: dict[str, ObjectDetector] = {}
+        problems: list[_InvalidLine] = []
         with open_lines(self) as lines:
             start = 0
             while block := list(islice(lines, _LINES_PER_READ)):
-                _, objects = self._objects(block, start)
+                _, objects = self._objects(block, start, problems)
                 start += len(block)
                 for name, values in _values_by_field(objects).items():
                     detectors.setdefault(name, ObjectDetector()).update(values)
+        if problems:
+            raise self._error(problems)
         formats = {name: detector.format() for name, detector in detectors.items()}
         self.notes += notes_about(formats)
         return formats
@@ -50,7 +54,10 @@ class JsonLinesSource(Source):
         kind_of_column = kinds or dict.fromkeys(formats)
         with open_lines(self, track=True) as lines:
             while block := list(islice(lines, rows)):
-                line_numbers, objects = self._objects(block, read)
+                problems: list[_InvalidLine] = []
+                line_numbers, objects = self._objects(block, read, problems)
+                if problems:  # the file has changed since the first pass
+                    raise self._error(problems)
                 read += len(block)
                 columns = {
                     name: found.convert([obj.get(name) for obj in objects], kind_of_column[name])
@@ -62,35 +69,74 @@ class JsonLinesSource(Source):
                 if len(table):
                     yield table
 
-    def _objects(self, block: list[str], read: int) -> tuple[list[int], list[dict[str, Any]]]:
-        """Parse lines, of which `read` lines precede; return the line numbers and the objects."""
-        numbers = [read + i for i, line in enumerate(block, start=1) if line.strip()]
-        return numbers, [self._object(block[number - read - 1], number) for number in numbers]
+    def _objects(
+        self, block: list[str], read: int, problems: list[_InvalidLine]
+    ) -> tuple[list[int], list[dict[str, Any]]]:
+        """Parse lines, of which `read` lines precede; return the line numbers and the objects.
 
-    def _object(self, line: str, number: int) -> dict[str, Any]:
-        """Parse one line; raise a TableError if it is not an object."""
-        try:
-            values = parse_json(line)
-            if isinstance(values, dict):
-                return flat_object(values)
-        except _RepeatedField as error:
-            raise TableError(
-                f"{self.name}, line {number}: {error} - usually because two records were "
-                f"merged into one object - give each value its own field"
-            ) from None
-        except (ValueError, RecursionError) as error:
-            text = getattr(error, "msg", "brackets are nested too deeply")
-            column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-            raise TableError(
-                f"{self.name}, line {number}{column}: {text} - usually an object on several "
-                f"lines, or a truncated line - write one object per line, or use --format json if "
-                f"the file is one array"
-            ) from None
-        raise TableError(
-            f"{self.name}, line {number}: a {type(values).__name__} instead of an object - "
-            f'write one object per line, such as {{"x": 1.5, "label": "a"}}, or use --format json '
-            f"if the file is one array"
+        Lines that are not objects are added to `problems`.
+        """
+        numbers, objects = list[int](), list[dict[str, Any]]()
+        for number, line in enumerate(block, start=read + 1):
+            if line.strip():
+                found = _parse_line(line, number)
+                if isinstance(found, _InvalidLine):
+                    problems.append(found)
+                else:
+                    numbers.append(number)
+                    objects.append(found)
+        return numbers, objects
+
+    def _error(self, problems: list[_InvalidLine]) -> TableError:
+        """Return the error that lists the lines that are not objects."""
+        advice = problems[0].advice
+        if len(problems) == 1:
+            return TableError(f"{self.name}, {problems[0].position}: {problems[0].reason}{advice}")
+        shown = "; ".join(f"{p.position}: {p.reason}" for p in problems[:_MAX_LISTED])
+        n_others = len(problems) - _MAX_LISTED
+        more = f"; and {n_others} more" if n_others > 0 else ""
+        return TableError(
+            f"{self.name}: {len(problems)} lines are not JSON objects: {shown}{more}{advice}"
         )
+
+
+class _InvalidLine(NamedTuple):
+    """A line of a JSON Lines file that is not an object: its position, the reason and advice."""
+
+    position: str
+    reason: str
+    advice: str
+
+
+def _parse_line(line: str, number: int) -> dict[str, Any] | _InvalidLine:
+    """Parse one line of a JSON Lines file."""
+    position = f"line {number}"
+    try:
+        values = parse_json(line.rstrip("\r\n"))
+        if isinstance(values, dict):
+            return flat_object(values)
+    except _RepeatedField as error:
+        return _InvalidLine(
+            position,
+            str(error),
+            " - usually because two records were merged into one object - give each value its own "
+            "field",
+        )
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            position = f"{position}, column {error.colno}"
+        return _InvalidLine(
+            position,
+            getattr(error, "msg", "brackets are nested too deeply"),
+            " - usually an object on several lines, or a truncated line - write one object per "
+            "line, or use --format json if the file is one array",
+        )
+    return _InvalidLine(
+        position,
+        f"a {type(values).__name__} instead of an object",
+        ' - write one object per line, such as {"x": 1.5, "label": "a"}, or use --format json if '
+        "the file is one array",
+    )
 
 
 class JsonSource(Source):

@@ -7,8 +7,11 @@ the current block, and the prefetched next block.
 from __future__ import annotations
 
 import glob
+import shutil
 import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +25,7 @@ from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ..datasets import read_fasta, read_tudataset
 from ._binary_files import ArrowSource, NumpySource
 from ._excel_files import ExcelSource
-from ._file_formats import FORMATS, format_of
+from ._file_formats import FORMATS, format_of, refuse_html, table_in_zip, without_compression
 from ._json_files import JsonLinesSource, json_source
 from ._table import MissingPackageError, Table, TableError, suggest_name
 from ._table_source import (
@@ -32,7 +35,10 @@ from ._table_source import (
     is_frame,
     table_from_frame,
 )
-from ._text_files import CsvSource, without_compression
+from ._text_files import CsvSource
+
+# Formats that a file in a zip archive may have; the others are zip archives themselves.
+_FORMATS_IN_ZIP = tuple(kind for kind in FORMATS if kind not in ("excel", "npy", "graphs"))
 
 
 class SingleBlockSource(Source):
@@ -101,7 +107,8 @@ def open_table(
     ----------
     path : str, path or DataFrame
         A file, or a pandas or polars DataFrame.  "-" reads standard input, which is copied to a
-        temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
+        temporary file.  A zip archive of one file is read as that file.  A `Source`, a `Table` or
+        a pyarrow table is accepted as well.
     format : str, default=None
         "csv", "jsonl", "json", "parquet", "arrow", "excel", "npy", "fasta" or "graphs".  None
         selects the format by the file extension, or by the first bytes if the extension is unknown
@@ -164,7 +171,11 @@ def open_table(
     )
     if not file.exists():
         raise TableError(_missing_file_message(file, name))
-    kind = format or format_of(file, name, use_extension=str(path) != "-")
+    has_extension = str(path) != "-"
+    if format in (None, *_FORMATS_IN_ZIP) and (member := table_in_zip(file, name)):
+        file, has_extension = _extract_member(file, member, name), True
+    kind = format or format_of(file, name, use_extension=has_extension)
+    refuse_html(file, name)
     if delimiter is None and without_compression(file.name).endswith(".tsv"):
         delimiter = "\t"
     readers: dict[str, Callable[..., Source]] = {
@@ -221,6 +232,26 @@ def _missing_file_message(path: Path, name: str) -> str:
 
 # References that keep temporary files from being deleted before the process ends.
 _temporary_files: list[Any] = []
+
+
+def _extract_member(path: Path, member: str, name: str) -> Path:
+    """Copy a file of a zip archive to a temporary file with the same extension."""
+    file = tempfile.NamedTemporaryFile(prefix="mercer-", suffix="-" + Path(member).name)  # noqa: SIM115
+    _temporary_files.append(file)
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as content:
+            shutil.copyfileobj(content, file, 2**20)
+    except RuntimeError:  # zipfile raises it for encrypted files
+        raise TableError(
+            f"{name} has a password - extract the archive, and use the file {member}"
+        ) from None
+    except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError) as error:
+        raise TableError(
+            f"{name}, {member}: {error} - usually a truncated or damaged archive - download or "
+            f"create it again"
+        ) from None
+    file.flush()
+    return Path(file.name)
 
 
 def _spool_standard_input() -> Path:

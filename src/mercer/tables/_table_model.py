@@ -13,8 +13,9 @@ from .._core import length
 from ._column_encoders import CategoryColumn, NumberColumn, TextColumn
 from ._new_observations import predict_observations
 from ._open_table import open_table
-from ._recipe import Recipe, Treatment, expand_to_all_rows
+from ._recipe import Recipe, expand_to_all_rows
 from ._table import TableError
+from ._treatments import Treatment
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,8 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _DECLARED_DELIMITER = re.compile(r'"?sep=(?P<delimiter>[^"])"?', re.IGNORECASE)  # by Excel
 _INDEX_NAME = re.compile(r"Unnamed: 0(\.[0-9]+)*")  # of an index that pandas wrote and read
 _BLANK = ' \t\r\n,;|"'  # characters of a line without cells
-_MAX_HEAD_LINES = 1000  # lines in which the header is searched
+# Lines in which the header is searched.  Fewer lines are read if they are long.
+_MIN_HEAD_LINES, _MAX_HEAD_LINES, _MAX_HEAD_CHARACTERS = 16, 1000, 2**20
 _MAX_HEAD_ROWS = 20  # rows that are compared with the header
 _MAX_TITLE_LINES = 12  # lines in which a title above the table is searched
 _MAX_LISTED = 20  # lines that an error message lists
@@ -53,7 +54,7 @@ _MIN_ENCODED_ROWS = 2**12  # minimum number of rows for which pyarrow encodes re
 # of more columns if all are numbers, or if there are few rows.
 _MAX_ARROW_COLUMNS, _FEW_ROWS = 2**10, 2**8
 _CHUNK_BYTES = 2**20  # bytes that are read at once
-_LINES_PER_READ = 2**7  # lines that are decoded at once
+_FIRST_LINES_PER_READ, _LINES_PER_READ = 2**3, 2**7  # lines that are decoded at once
 # Names for delimiters that are hard to type on a command line.
 _DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 
@@ -109,6 +110,8 @@ class CsvSource(Source):
         self.unnamed: list[str] = []
         self._left_out = set[int]()  # indices of columns without a name or values
         self._notations: list[Notation] = []
+        # The blocks and the cells of the first pass, if all cells of the file were parsed in it.
+        self._scanned: list[tuple[RowBlock, dict[int, Any]]] | None = None
         self._index_columns: tuple[str, ...] = ()
         try:
             self._open(delimiter, header)
@@ -122,7 +125,7 @@ class CsvSource(Source):
         """Determine the delimiter and the column names from the first lines."""
         notes = list[str]()
         with open_lines(self) as lines:
-            head = list(islice(lines, _MAX_HEAD_LINES))
+            head = _first_lines(lines)
         if any("\0" in line for line in head[:2]):
             raise TableError(
                 f"{self.name}, line 1: the line contains the byte 0 - usually the file is not a "
@@ -242,7 +245,12 @@ class CsvSource(Source):
         if is_followed_by_blank:
             is_title = all(len(row) <= 2 < width or len(row) == 1 for row in title)
         else:
-            has_names = not all(map(is_number, body[0]))
+            # A single column of texts may contain delimiters; its texts are rarely all different.
+            has_names = (
+                not any(map(is_number, body[0]))
+                and len(set(body[0])) == width
+                and not any(name == cell for name, cell in zip(*body, strict=True))
+            )
             is_title = has_names and all(len(row) == 1 for row in rows[start:end])
         if is_title:
             shown = " ".join(title[0])
@@ -483,7 +491,10 @@ class CsvSource(Source):
             use_windows_1252(self, error)
             rows = self._scan()
         if rows <= self.rows_per_block:
-            self._cached_block = Table.joined(list(self._read(self.rows_per_block, None)))
+            self._cached_block = self._scanned_table() or Table.joined(
+                list(self._read(self.rows_per_block, None))
+            )
+        self._scanned = None
         kinds = [notation.kind for notation in self._notations]
         return Shape(
             rows,
@@ -503,6 +514,7 @@ class CsvSource(Source):
         detectors = [NotationDetector(self._missing) for _ in self.names]
         problems, skipped, comments = list[tuple[int, int]](), list[int](), list[int]()
         n_rows = 0
+        self._scanned = []
         # Leading columns that may contain row numbers.
         index = set(takewhile(self._may_be_index, range(len(self.names))))
         assumed = self._decimal or decimal
@@ -519,6 +531,9 @@ class CsvSource(Source):
                     modes[j] = plain or TEXT
             cells = block.read(modes)
             n_rows += block.n_rows
+            if self._scanned is not None:
+                is_complete = len(cells) == self.width and n_rows <= self.rows_per_block
+                self._scanned = [*self._scanned, (block, cells)] if is_complete else None
             skipped += block.empty_lines
             comments += block.comment_lines
             for j, found in cells.items():
@@ -553,6 +568,29 @@ class CsvSource(Source):
                 f"lines that contain only delimiters are skipped: {_list_lines(skipped)}"
             )
         return n_rows
+
+    def _scanned_table(self) -> Table | None:
+        """Return all rows from the cells of the first pass; None if they must be read again."""
+        if self._scanned is None:
+            return None
+        for _, cells in self._scanned:
+            for found, notation in zip(cells.values(), self._notations, strict=True):
+                if isinstance(found, np.ndarray) and notation.kind != NUMBER:
+                    return None
+        used = [j for j in range(len(self.names)) if j not in self._left_out]
+        columns = {
+            self.names[j]: _concatenate(
+                [
+                    self._convert(j, cells[j], self._notations[j], block)
+                    for block, cells in self._scanned
+                    if block.n_rows
+                ]
+            )
+            for j in used
+        }
+        lines = np.concatenate([block.line_numbers for block, _ in self._scanned])
+        booleans = tuple(self.names[j] for j in used if self._notations[j].is_boolean)
+        return Table(columns, self.name, lines, 0, self._index_columns, booleans)
 
     def _may_be_index(self, j: int) -> bool:
         """Return True if the name of a column is that of row numbers of pandas or R."""
@@ -698,6 +736,10 @@ class CsvSource(Source):
         return values[found.codes]
 
 
+def _concatenate(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def _list_lines(lines: list[int]) -> str:
     """Return line numbers for a note, such as "lines 3, 8 and 20 more"."""
     shown = ", ".join(map(str, lines[:_MAX_NOTED]))
@@ -729,7 +771,8 @@ def _cell_kind(cell: str, missing: MissingMarks) -> str:
     """Return the kind of a single cell: numbers, dates or text; "" if it is missing."""
     if cell.strip().lower() in missing.texts:
         return ""
-    return detect_notation([cell], missing).kind
+    notation = detect_notation([cell], missing)
+    return TEXT if notation.unit else notation.kind  # "7 days" may be the name of a column
 
 
 def _regroup(tables: Iterator[Table], rows: int) -> Iterator[Table]:
@@ -1022,15 +1065,6 @@ with suppress(ImportError):  # Python 3.14 and later
     _DECOMPRESSORS[b"\x28\xb5\x2f\xfd"] = import_module("compression.zstd").ZstdFile
 
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")  # extensions of compressed files
-
-
-def without_compression(name: str) -> str:
-    """Return a file name in lower case, without the extension of a compressed file."""
-    name = name.lower()
-    return name.rpartition(".")[0] if name.endswith(_COMPRESSED) else name
-
-
 def split_lines(text: str) -> list[str]:
     """Split text into lines, which keep their line ends, as files do."""
     return list(io.StringIO(text, newline=""))
@@ -1192,8 +1226,21 @@ def open_lines(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
 
 
 def _lines(stream: TextStream) -> Iterator[str]:
-    while data := stream.read_lines(_LINES_PER_READ):
+    n_lines = _FIRST_LINES_PER_READ  # often only the first lines are needed
+    while data := stream.read_lines(n_lines):
         yield from split_lines(data.decode())
+        n_lines = min(2 * n_lines, _LINES_PER_READ)
+
+
+def _first_lines(lines: Iterator[str]) -> list[str]:
+    """Return the lines in which the header is searched."""
+    head, n_characters = list[str](), 0
+    for line in islice(lines, _MAX_HEAD_LINES):
+        head.append(line)
+        n_characters += len(line)
+        if n_characters > _MAX_HEAD_CHARACTERS and len(head) >= _MIN_HEAD_LINES:
+            break
+    return head
 
 
 def _next_record(lines: Iterator[str]) -> str:

@@ -49,9 +49,13 @@ def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
         f'<li class="{"good" if good else "open"}">{html.escape(text)}</li>'
         for good, text in _accuracy_statements(model)
     )
-    escaped["columns"] = "".join(
-        f"<li>{html.escape(text)}</li>" for text in [*figure.recipe.describe(), *source.notes]
+    escaped["treatments"] = "".join(
+        "<tr>"
+        + "".join(f'<td class="left">{html.escape(str(cell))}</td>' for cell in row)
+        + "</tr>"
+        for row in figure.recipe.treatments_
     )
+    escaped["notes"] = "".join(f"<li>{html.escape(text)}</li>" for text in source.notes)
     escaped["data"] = _json(_plot_data(figure, indices))
     page = files(__package__).joinpath("report.html").read_text("utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: escaped[match[1]], page)
@@ -157,7 +161,11 @@ def _plot_data(figure: PCAFigure, indices: np.ndarray) -> dict[str, Any]:
     one_dimensional = scores.shape[1] < 2
     axes = figure.axis_labels
     names = ["row", *([figure.color] if figure.color else [])]
-    names += [n for n in table.columns if n not in names and table.kinds[n] != "graphs"]
+    names += [
+        n
+        for n in table.columns
+        if n not in names and table.kinds[n] not in ("graphs", "unreadable")
+    ]
     names = names[: _MAX_TOOLTIP_COLUMNS + 2]
     columns = [[_format_cell(value) for value in table.columns[name].tolist()] for name in names]
     data: dict[str, Any] = {
@@ -202,6 +210,7 @@ def _format_cell(value: Any) -> str:
     if value is None or value != value:
         return "missing"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = text.removesuffix(" 00:00:00")  # the time of a date without a time
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
