@@ -71,8 +71,8 @@ class TableModel:
             The raw rows.
         **options
             Keyword arguments of the estimator's `predict`.  With ``return_std=True``, the standard
-            deviations are those of new observations, including their noise, as `mercer predict
-            --std` writes them (see `predict_observations`).
+            deviations are those of new observations, including their noise, as ``mercer predict
+            --std`` writes them (see `predict_observations`).
 
         Returns
         -------
