@@ -47,7 +47,7 @@ ROOMS = [
         "mercer.plotting",
         "mercer.datasets",
     ),
-    *("mercer.models.embedding", "mercer.testing"),
+    *("mercer.models.embedding", "mercer.tables", "mercer.testing"),
 ]
 NAMES = [
     (room, name)

@@ -294,7 +294,7 @@ def open_blocks(
     ----------
     paths : path or list of paths
         Files of the same format.  The rows of several files are concatenated in this order.  A
-        pattern such as "data/*.parquet" stands for all files that match it, sorted by name.
+        pattern such as ``data/*.parquet`` stands for all files that match it, sorted by name.
     columns : list of str or int, str or int, default=None
         The columns to read, by name for a table and by index for an array.  A list selects
         points of shape (n, len(columns)); a single name or index selects targets of shape (n,).

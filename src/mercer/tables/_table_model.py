@@ -50,7 +50,7 @@ class TableModel:
     >>> from mercer.tables import Recipe, TableModel
     >>> houses = pd.DataFrame({"area": [50.0, 80.0, 120.0], "price": [100.0, 160.0, 240.0]})
     >>> recipe = Recipe(target="price").fit(houses)
-    >>> model = mercer.KernelRidge(alpha=1e-6, kernel="linear", fit_intercept=True)
+    >>> model = mercer.KernelRidge(alpha=1e-3, kernel="linear", fit_intercept=True)
     >>> model = model.fit(recipe.transform(houses), recipe.targets(houses, labels=False))
     >>> path = os.path.join(tempfile.mkdtemp(), "model.mercer")
     >>> mercer.save(TableModel(model, recipe), path)
@@ -71,8 +71,8 @@ class TableModel:
             The raw rows.
         **options
             Keyword arguments of the estimator's `predict`.  With ``return_std=True``, the standard
-            deviations are those of new observations, including their noise, as `mercer predict
-            --std` writes them (see `predict_observations`).
+            deviations are those of new observations, including their noise, as ``mercer predict
+            --std`` writes them (see `predict_observations`).
 
         Returns
         -------

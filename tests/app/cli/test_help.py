@@ -66,7 +66,7 @@ def write_examples():
     parquet = {"size": rng.normal(size=40), "volume": rng.normal(size=40), "kind": kinds}
     pytest.importorskip("pyarrow.parquet").write_table(pa.table(parquet), "cells.parquet")
     for command in (
-        "fit ridge houses.csv --target price --standardize -q -o model.mercer",
+        "fit ridge houses.csv --target price -q -o model.mercer",
         "pca data.csv --color label -q -o out",
     ):
         with pytest.raises(SystemExit) as end:

@@ -198,7 +198,7 @@ def fit(
 
     \b
     Examples:
-      mercer fit ridge houses.csv --target price --standardize -o model.mercer
+      mercer fit ridge houses.csv --target price -o model.mercer
       mercer fit svc cells.parquet --target kind --set C=10 --cv 5
     """
     cls, parameters, targets = options.estimator(method)
@@ -478,7 +478,7 @@ def score(
 
     \b
     Examples:
-      mercer score ridge houses.csv --target price --standardize
+      mercer score ridge houses.csv --target price
       mercer score svc cells.parquet --target kind --scoring accuracy,f1,auc
       mercer score model.mercer new-houses.csv --scoring rmse,mae --quiet
     """
@@ -604,7 +604,7 @@ def tune(
 
     \b
     Examples:
-      mercer tune ridge houses.csv --target price --standardize
+      mercer tune ridge houses.csv --target price
       mercer tune svc cells.parquet --target kind --objective alignment
     """
     cls, parameters, targets = options.estimator(method)

@@ -81,8 +81,8 @@ class Equal(CategoryKernel, Explicit):
     equals none of them, so that its column contributes 0.
 
     The features of this kernel are the one-hot codes of the columns, divided by sqrt(d).
-    `features` returns them as a sparse matrix.  The product `Select(Equal(), "a") *
-    Select(Equal(), "b")` is 1 only if x and z are equal in both columns.
+    `features` returns them as a sparse matrix.  The product ``Select(Equal(), "a") *
+    Select(Equal(), "b")`` is 1 only if x and z are equal in both columns.
 
     References
     ----------
