@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +141,7 @@ def inspect_texts(counts: Mapping[str, int]) -> TextContent | None:
         return TextContent(
             f"numbers in {numbers} of {total} rows and text in the others",
             first_text,
-            "correct the text, or leave the cell empty if the value is missing",
+            f"correct the text, or mark it as a missing value with --na {quote(first_text)}",
             is_number=False,
             is_mostly_numbers=True,
         )

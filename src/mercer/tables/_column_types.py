@@ -38,6 +38,8 @@ _MIN_WORDS_OF_TEXT = 3  # average number of words of a text; identifiers and nam
 _MIN_WORDS_OF_REPEATED_TEXT = 6  # the same if most values occur several times
 # A text column with at least this fraction of numbers is numeric; the other values are missing.
 _MIN_FRACTION_OF_NUMBERS = 0.9
+# Numbers that often stand for missing values.
+_PLACEHOLDERS = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)
 _IDENTIFIER_NAME = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|nr|rownames?|row|serial|code_?id)($|[_\W])"
     r"|[a-z](Id|ID|Key|Index|Nr)$",
@@ -88,6 +90,7 @@ class TableSummary:
         self._max = np.full(len(self.numbers), -np.inf)
         self._integers = np.ones(len(self.numbers), dtype=bool)
         self._sums = np.zeros(len(self.numbers))
+        self._n_placeholders = np.zeros((len(_PLACEHOLDERS), len(self.numbers)), dtype=np.int64)
         self._distinct: dict[str, bool] = {}
         self.date_ranges: dict[str, tuple[np.datetime64, np.datetime64]] = {}
         self._date_parts: dict[str, dict[str, set[int]]] = {
@@ -131,6 +134,8 @@ class TableSummary:
         filled = np.where(present, X, 0.0)
         self._integers &= (filled == np.rint(filled)).all(axis=0)
         self._sums += filled.sum(axis=0)
+        for i, value in enumerate(_PLACEHOLDERS):
+            self._n_placeholders[i] += (value == X).sum(axis=0)
         for name, column in zip(self.numbers, X.T, strict=True):
             if _is_identifier_name(name) and self._distinct.get(name, True):
                 values = column[~np.isnan(column)]
@@ -205,6 +210,27 @@ class TableSummary:
         if self._first_block is None:
             raise TableError("the table has several blocks")
         return as_numbers(self._first_block.columns[name])
+
+    def placeholder(self, name: str) -> tuple[float, int] | None:
+        """Return a number such as -999 that may stand for missing values, and its count.
+
+        It occurs at least twice, and is at least five standard deviations of the other values away
+        from their mean.
+        """
+        if name not in self.numbers:
+            return None
+        j = self.numbers.index(name)
+        n, mean = self.stats.count[j], self.stats.mean[j]
+        for value, count in zip(_PLACEHOLDERS, self._n_placeholders[:, j].tolist(), strict=True):
+            n_rest = n - count
+            if count < 2 or n_rest < 2 or value not in (self._min[j], self._max[j]):
+                continue
+            mean_rest = (n * mean - count * value) / n_rest
+            squares = n * self.stats.scale[j] ** 2 - count * (value - mean) ** 2
+            squares -= n_rest * (mean_rest - mean) ** 2
+            if abs(value - mean_rest) > 5 * np.sqrt(max(0.0, squares) / n_rest):
+                return value, count
+        return None
 
     def example(self, name: str) -> str:
         """Return a value that is not a finite number, and its line if it is known."""

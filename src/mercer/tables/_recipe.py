@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from shlex import quote
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core import take
 from ..estimators import estimator, fitted, parameter
-from ._cell_notation import GRAPHS, TEXT, column_from_texts
+from ._cell_notation import GRAPHS, TEXT, column_from_texts, is_number
 from ._column_contents import is_missing, truncated
 from ._column_encoders import (
     CategoryColumn,
@@ -89,6 +90,8 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
     unknown : {"ignore", "error", "drop"}
         What `transform` does with values that it cannot use, such as a category that did not occur
         in the training rows.  "ignore" handles them as missing, and warns.  "drop" drops the row.
+    na : tuple of str
+        Values that stand for a missing value, such as ("ERR42", "-999").
     strict : bool
         Whether to raise an error if the table contains missing values, or columns other than
         numbers and booleans, unless the other parameters state how to handle them.
@@ -100,6 +103,9 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
     treatments_ : tuple of Treatment
         What the recipe does with each column of the table: column, type, treatment and number of
         missing values.
+    notations_ : dict of str
+        The notations of columns of a text file that could be misread, such as dates with the day
+        first.  New files are read in the same notations.
     n_features_in_ : int
         The number of columns of the table, without the target.
     feature_names_in_ : array of str
@@ -137,11 +143,13 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
     types: dict[str, str] | None = parameter(dict, None, default=None)
     impute: Any = parameter(set(IMPUTE), "finite", dict, None, default="auto")
     unknown: str = parameter({"ignore", "error", "drop"}, default="ignore")
+    na: Any = parameter("array-like", default=())
     strict: bool = parameter("boolean", default=False)
 
     encoders_: tuple[Any, ...] = fitted()
     treatments_: tuple[Treatment, ...] = fitted()
     target_text_: bool = fitted()
+    notations_: dict[str, str] = fitted()
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return _code(self)
@@ -165,7 +173,8 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             The fitted recipe.
         """
         self._check_parameters()
-        blocks = _blocks(X)
+        X = _opened(X)
+        blocks = map(self._without_marks, _blocks(X))
         first = next(blocks)
         names = self._feature_columns(first)
         target_text = self.target is not None and is_text(first, self.target)
@@ -197,6 +206,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             treatments.append(Treatment(name, kind, text, missing))
         self.encoders_, self.treatments_ = tuple(encoders), tuple(treatments)
         self.target_text_ = target_text
+        self.notations_ = X.notations if isinstance(X, Source) else {}
         inputs = [name for name in first.columns if name != self.target]
         self.n_features_in_, self.feature_names_in_ = len(inputs), np.array(inputs, dtype=object)
         return self
@@ -329,13 +339,10 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, table: Any) -> Table:
         """Convert data to a `Table`; columns that were text are read as text."""
-        if isinstance(table, (str, PathLike)):
-            from ._open_table import open_table
-
-            table = open_table(table)
+        table = _opened(table)
         if isinstance(table, Source):
-            table = table.table(self.text_columns)
-        table = as_table(table)
+            table = table.table(self.text_columns, self.notations_)
+        table = self._without_marks(as_table(table))
         missing = [e.name for e in self._encoders_fitted if e.name not in table.columns]
         if len(missing) == 1:
             table.column(missing[0])
@@ -345,6 +352,23 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
                 f"uses; its columns are {', '.join(map(repr, list(table.columns)[:12]))}"
             )
         return table
+
+    def _without_marks(self, table: Table) -> Table:
+        """Return the table with missing values in place of the values in `na`."""
+        if not len(self.na):
+            return table
+        marks = {str(mark).strip() for mark in self.na}
+        numbers = [float(mark) for mark in marks if is_number(mark)]
+        columns = dict(table.columns)
+        for name, column in columns.items():
+            if not isinstance(column, np.ndarray) or column.dtype.kind == "M":
+                continue
+            if column.dtype == object:
+                texts = (None if v is None or v.strip() in marks else v for v in column)
+                columns[name] = column_from_texts(texts)
+            elif name not in table.booleans:
+                columns[name] = np.where(np.isin(column, numbers), np.nan, column)
+        return replace(table, columns=columns)
 
     @property
     def _encoders_fitted(self) -> tuple[Any, ...]:
@@ -442,7 +466,9 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             if encoder.type == "category":
                 what = "did not occur in the training rows"
             else:
-                what = f"are not {encoder.type}s"
+                is_date = isinstance(column, np.ndarray) and column.dtype.kind == "M"
+                what = f"are {'dates' if is_date else 'texts'}, not {encoder.type}s"
+                what = "are infinite" if column.dtype.kind == "f" else what
             described = f"{len(rows)} of {len(table)} values {what}, such as {value} on {where}"
             n_present = int((~is_missing(column)).sum())
             is_wrong_column = encoder.type != "category" and len(rows) == n_present
@@ -684,12 +710,17 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         return "\n".join(lines)
 
 
-def _blocks(data: Any) -> Iterator[Table]:
-    """Yield the blocks of a file, a source, a DataFrame, an array or an iterable of tables."""
+def _opened(data: Any) -> Any:
+    """Open a file, if the data is a path."""
     if isinstance(data, (str, PathLike)):
         from ._open_table import open_table
 
-        data = open_table(data)
+        return open_table(data)
+    return data
+
+
+def _blocks(data: Any) -> Iterator[Table]:
+    """Yield the blocks of a source, a DataFrame, an array or an iterable of tables."""
     if isinstance(data, Source):
         return data.blocks()
     is_single = isinstance(data, Table) or is_frame(data) or hasattr(data, "shape")

@@ -142,7 +142,7 @@ class TableModel:
             The score.
         """
         recipe = self.recipe
-        rows = open_table(table).table(recipe.text_columns)
+        rows = open_table(table).table(recipe.text_columns, recipe.notations_)
         y = recipe.targets(rows, labels=hasattr(self.estimator, "classes_"))
         return float(self.estimator.score(recipe.transform(rows), y))
 
@@ -206,7 +206,7 @@ class TableModel:
         if function is not None:
             method = partial(function, self.estimator)
         rows, results, n = list[np.ndarray](), list[Any](), 0
-        for block in open_table(table).blocks(recipe.text_columns):
+        for block in open_table(table).blocks(recipe.text_columns, recipe.notations_):
             points = recipe.transform(block)
             if length(points):
                 rows.append(n + recipe.kept_rows(block))
@@ -246,7 +246,7 @@ def recipe_from_notes(values: dict[str, Any]) -> Recipe:
             encoders.append(
                 CategoryColumn(part["name"], categories, fill=part["fill"], text=part["text"])
             )
-    recipe.encoders_, recipe.target_text_ = tuple(encoders), texts
+    recipe.encoders_, recipe.target_text_, recipe.notations_ = tuple(encoders), texts, {}
     recipe.treatments_ = tuple(Treatment(e.name, e.type, "see encoders_") for e in encoders)
     names = [encoder.name for encoder in encoders]
     recipe.n_features_in_, recipe.feature_names_in_ = len(names), np.array(names, dtype=object)

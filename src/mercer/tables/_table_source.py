@@ -124,7 +124,7 @@ class Source(ABC):
         """
         return {}
 
-    def _expect_notations(self, notations: Mapping[str, str]) -> None:
+    def expect_notations(self, notations: Mapping[str, str]) -> None:
         """Use notations for columns whose cells do not determine them.
 
         The base class ignores them, because the values of most formats have types.
@@ -151,7 +151,7 @@ class Source(ABC):
             The next rows.
         """
         if notations:
-            self._expect_notations(notations)
+            self.expect_notations(notations)
         kinds = self.shape.kinds
         changed = {name for name in texts if kinds.get(name) in (NUMBER, DATES)}
         if changed:

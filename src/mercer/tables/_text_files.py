@@ -259,7 +259,7 @@ class CsvSource(Source):
             if notation.is_special and j not in self._left_out
         }
 
-    def _expect_notations(self, notations: Mapping[str, str]) -> None:
+    def expect_notations(self, notations: Mapping[str, str]) -> None:
         expected = {
             name: Notation.parse(text) for name, text in notations.items() if name in self.names
         }

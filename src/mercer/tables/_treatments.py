@@ -163,6 +163,9 @@ class TreatmentMixin:
                     missing += summary.n_unusable[name]
                 if missing and encoder.fill is not None:
                     text += f", filled with {encoder.fill:.4g}"
+                if placeholder := summary.placeholder(name):
+                    value, count = placeholder
+                    text += f"; {count} values are {value:g}: if missing, use --na {value:g}"
             elif kind == "category":
                 encoder = self._category(table, summary, name)
                 how = "categories" if self.points == "rows" else "one-hot"

@@ -281,7 +281,7 @@ def explore(
                 notes=(*recipe.describe(), *source.notes),
             )
             if new is not None:
-                scene = scene.projected(data.open(session, new).table(recipe.text_columns))
+                scene = scene.projected(data.open(session, new, recipe).table(recipe.text_columns))
         return source, scene
 
     watched = Path(data.path) if data.path != "-" else None

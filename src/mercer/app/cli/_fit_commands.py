@@ -508,9 +508,9 @@ def _score_model(
         raise _no_target(model, "score")
     classes = getattr(estimator, "classes_", None)
     measures = parse_scoring(scoring, labels=classes is not None)
-    source = options.data.open(session)
+    source = options.data.open(session, recipe=recipe)
     with session.reading(source):
-        table = source.table()
+        table = source.table(recipe.text_columns)
     table = _rows_with_target(recipe, recipe.target, table, session)
     y = recipe.targets(table, labels=classes is not None)
     _check_labels(y, classes, table.source, session)

@@ -92,7 +92,7 @@ class RowResults:
         check(loaded.estimator)
         recipe = loaded.row_recipe
         recipe.unknown = self.data.unknown or recipe.unknown
-        sources = [self.data.open(session, path) for path in self.paths]
+        sources = [self.data.open(session, path, recipe) for path in self.paths]
         for source in sources:
             with session.reading(source):
                 _ = source.shape  # reads the file
@@ -211,6 +211,7 @@ class RowResults:
         """Return the equivalent Python code."""
         also_text = texts[len(recipe.text_columns) :]
         blocks = f"(*recipe.text_columns, *{also_text!r})" if also_text else "recipe.text_columns"
+        blocks += ", recipe.notations_"
         several = len(sources) > 1
         used = {"open_table"} | ({"Table", "column_from_texts"} if several else set())
         used |= {"predict_observations"} if "predict_observations" in code else set()

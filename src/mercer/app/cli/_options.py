@@ -107,10 +107,24 @@ class Data:
         options = {n: getattr(self, n) for n in _READ_OPTIONS}
         return {name: value for name, value in options.items() if value not in (None, ())}
 
-    def open(self, session: Session, path: str | None = None) -> tables.Source:
-        """Open the input file (or `path`, with the same options) and print the notes about it."""
-        source = tables.open_table(path or self.path, **self.read_options)
+    def open(
+        self,
+        session: Session,
+        path: str | None = None,
+        recipe: tables.Recipe | None = None,
+    ) -> tables.Source:
+        """Open the input file (or `path`, with the same options) and print the notes about it.
+
+        `recipe` is the recipe of a fitted model, whose marks of missing values and notations are
+        used for the file, unless the user gives other marks.
+        """
+        options = self.read_options
+        if recipe is not None and len(recipe.na):
+            options = {"na": tuple(recipe.na)} | options
+        source = tables.open_table(path or self.path, **options)
         try:
+            if recipe is not None and recipe.notations_:
+                source.expect_notations(recipe.notations_)
             _ = source.shape  # reads all rows, which adds notes
         finally:
             for note in source.notes:
@@ -140,6 +154,7 @@ class Data:
             types=_assignments(self.types, "--type", names) or None,
             impute=self._impute(),
             unknown=self.unknown or "ignore",
+            na=self.na,
             strict=self.strict,
         )
 
@@ -315,6 +330,7 @@ def read_table(
     """Read all rows and fit the recipe; print its description and the number of dropped rows."""
     table = source.table()
     recipe = recipe.fit(table)
+    recipe.notations_ = source.notations
     print_treatments(session, recipe)
     report_dropped_rows(recipe, table, session)
     return table, recipe

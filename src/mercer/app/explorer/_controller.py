@@ -302,7 +302,10 @@ class Controller:
                 source = open_table(path)
                 source.name = name
                 recipe = self.scene.recipe
-                table = source.table(() if recipe is None else recipe.text_columns)
+                if recipe is None:
+                    table = source.table()
+                else:
+                    table = source.table(recipe.text_columns, recipe.notations_)
             except (ValueError, OSError) as error:  # show the user's file name
                 raise ValueError(str(error).replace(str(path), name)) from None
         self._replace_scene(self.scene.projected(table))

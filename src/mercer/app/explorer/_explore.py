@@ -307,7 +307,8 @@ def _embeddings(
 
 def _fitted_recipe(recipe: Recipe, encoders: tuple[Any, ...]) -> Recipe:
     """Return a recipe for columns that are already points, without fitting it."""
-    recipe.encoders_, recipe.treatments_, recipe.target_text_ = encoders, (), False
+    recipe.encoders_, recipe.treatments_ = encoders, ()
+    recipe.target_text_, recipe.notations_ = False, {}
     return recipe
 
 
