@@ -88,7 +88,7 @@ COMMENTS = "# version 2\n# units: m2\nx,label\n1,a\n# measured, again\n#,\n2,b\n
 @pytest.mark.parametrize("use_arrow", [True, False])
 def test_comments_between_rows(make, monkeypatch, use_arrow):
     if not use_arrow:
-        monkeypatch.setattr("mercer.tables._text_files.pyarrow_csv", lambda: None)
+        monkeypatch.setattr("mercer.tables._row_blocks.pyarrow_csv", lambda: None)
     source = make(COMMENTS)
     assert columns(source) == {"x": ["1", "#", "2", "#7"], "label": ["a", None, "b", "c"]}
     assert source.notes == ["comments that start with # are skipped: lines 5, 8"]

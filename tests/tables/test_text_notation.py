@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mercer.tables import TableError, open_table, read_table
-from mercer.tables._cell_notation import MissingMarks, NotationDetector, detect_notation
+from mercer.tables._cell_notation import MissingMarks, Notation, NotationDetector, detect_notation
 from mercer.tables._table import column_of
 
 nan = np.nan
@@ -225,10 +225,12 @@ def test_more_missing_marks(make):
         (["May 31, 2024", "Sept 1, 2024 9:05"], ["2024-05-31", "2024-09-01T09:05"]),
         (["31-May-24", "01-Jun-24"], ["2024-05-31", "2024-06-01"]),
         (["Fri, 31 May 2024 18:30:00 +0000"], ["2024-05-31T18:30"]),
-        (["18:30", "6:15 pm", "00:00:01.5"], ["1970-01-01T18:30", "1970-01-01T18:15",
-                                              "1970-01-01T00:00:01.5"]),
+        (
+            ["18:30", "6:15 pm", "00:00:01.5"],
+            ["1970-01-01T18:30", "1970-01-01T18:15", "1970-01-01T00:00:01.5"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_dates(cells, expected):
     found = column_of(cells)
     assert found.dtype == "datetime64[us]"
@@ -274,7 +276,7 @@ def test_dates_as_text(make):
         ("a,b\r\n1,2\r\n\r\n3,4", "ab", [2, 4]),
         ("\ufeffa,b\n1,2\n3,4\n", "ab", [2, 3]),
     ],
-)  # fmt: skip
+)
 def test_what_surrounds_a_table(make, text, names, lines):
     table = make(text).table()
     assert list(table.columns) == list(names) and table.lines.tolist() == lines
@@ -334,7 +336,7 @@ def test_index_columns(make):
     ],
 )
 def test_headers(make, text, header):
-    assert make(text).header == header
+    assert make(text).layout.header == header
 
 
 def test_all_ragged_rows_are_listed(make, monkeypatch):
@@ -454,7 +456,7 @@ def test_the_fast_parser_reads_what_the_careful_parser_reads(tmp_path, monkeypat
         ("pyarrow_csv", lambda: None),  # pyarrow is not installed
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"mercer.tables._text_files.{name}", value)
+            patch.setattr(f"mercer.tables._row_blocks.{name}", value)
             patch.setattr("mercer.tables._text_files._SCAN_ROWS", rows)
             patch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", rows)
             patch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
@@ -648,3 +650,81 @@ def test_units_in_later_blocks(make):
 
 def test_names_that_look_like_numbers_with_units(make):
     check(make("7 days,30 days\n1,2\n3,4\n"), **{"7 days": [1, 3], "30 days": [2, 4]})
+
+
+# ---------------------------------------------------------------------- notations of other files
+
+
+@pytest.mark.parametrize(
+    ("training", "code", "new", "alone", "expected"),
+    [
+        (
+            ["31/05/2024", "03/07/2024"],
+            "dates:day-month-year",
+            "03/07/2024",
+            "2024-03-07",
+            "2024-07-03",
+        ),
+        (["05/31/2024"], "dates:month-day-year", "03.07.2024", "2024-07-03", "2024-03-07"),
+        (["1.234,5", "2,5"], "numbers:comma", "1.234", 1.234, 1234),
+        (["1,5"], "numbers:comma", "1,234", 1234, 1.234),
+        (["1,234.5"], "numbers:point", "1,234", 1234, 1234),
+        (["3,5 kg"], "numbers:comma:kg", "1.234 kg", 1.234, 1234),
+    ],
+)
+def test_notations_of_the_training_file(make, training, code, new, alone, expected):
+    def text(cells):
+        return "\n".join(["x,y", *(f'"{cell}",1' for cell in cells)])
+
+    notations = make(text(training)).notations
+    assert notations["x"] == code
+    for is_opened_before in (False, True):
+        source = make(text([new]))
+        if is_opened_before:
+            dates = isinstance(alone, str)
+            found = source.table().columns["x"][0]
+            assert found == (np.datetime64(alone) if dates else alone)
+        found = source.table(notations=notations).columns["x"][0]
+        assert found == (np.datetime64(expected) if isinstance(expected, str) else expected)
+        assert len(source.notes) == len(set(source.notes)) <= 1
+        assert source.table(notations=notations).columns["x"][0] == found
+
+
+def test_cells_that_contradict_the_expected_notation(make):
+    expected = {"x": "numbers:comma", "d": "dates:day-month-year", "w": "numbers:point:kg"}
+    source = make('x,d,w,e\n1.5,05/31/2024,"3 lb",\n7,06/01/2024,"4 lb",\n')
+    table = source.table(notations=expected | {"e": "numbers:comma", "absent": "numbers:comma"})
+    assert table.columns["x"].tolist() == [1.5, 7] and table.columns["w"].tolist() == [3, 4]
+    assert table.columns["d"].astype("M8[D]").astype(str).tolist() == ["2024-05-31", "2024-06-01"]
+    assert [note for note in source.notes if "training rows" in note] == [
+        f"column {name!r}: the notation of the cells is {found}, but that of the training rows is "
+        f"{expected[name]} - usually the values come from another program or have another unit - "
+        f"convert them if they do"
+        for name, found in (
+            ("x", "numbers:point"),
+            ("d", "dates:month-day-year"),
+            ("w", "numbers:point:lb"),
+        )
+    ]
+
+
+def test_expected_notations_in_several_blocks(make):
+    cells = [str(i) for i in range(3000)] + ["1.234"] * 3000
+    source = make("\n".join(["x", *cells]))
+    assert source.table(notations={"x": "numbers:comma"}).columns["x"][[0, -1]].tolist() == [
+        0,
+        1234,
+    ]
+    assert source.table(notations={"x": "numbers:point"}).columns["x"][-1] == 1.234
+    source = make("\n".join(["x", *cells, "1.5"]))
+    assert source.table(notations={"x": "numbers:comma"}).columns["x"][-2:].tolist() == [1.234, 1.5]
+
+
+def test_notations_as_text():
+    for text in ("numbers:comma:km/h", "dates:time", "numbers:boolean", "text:point"):
+        assert str(Notation.parse(text)) == text
+    for text in ("", "numbers", "numbers:semicolon", "words:point"):
+        with pytest.raises(
+            ValueError, match=f"{text!r} is not a notation, such as 'numbers:comma'"
+        ):
+            Notation.parse(text)

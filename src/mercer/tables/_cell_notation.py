@@ -324,6 +324,18 @@ def _seconds_of(cell: str) -> float | None:
 
 # ---------------------------------------------------------------------- notations of columns
 
+_READING_NAMES = {
+    _POINT: "point",
+    _COMMA: "comma",
+    _BOOLEAN: "boolean",
+    _YMD: "year-month-day",
+    _DMY: "day-month-year",
+    _MDY: "month-day-year",
+    _NAMED: "month-name",
+    _TIME: "time",
+    _DURATION: "duration",
+}
+
 _WITHOUT_UNITS = dict.fromkeys(map(ord, "%€£¥$₹")) | _MINUS
 
 
@@ -354,6 +366,20 @@ class Notation:
     example: str = ""
     unit: str = ""
 
+    def __str__(self) -> str:
+        """Return the notation as text that `parse` accepts, such as "numbers:comma:kg"."""
+        parts = (self.kind, _READING_NAMES[self.reading], self.unit)
+        return ":".join(parts if self.unit else parts[:2])
+
+    @classmethod
+    def parse(cls, text: str) -> Notation:
+        """Return the notation that `str` converted to text."""
+        kind, name, unit = (text + "::").split(":")[:3]
+        readings = {name: reading for reading, name in _READING_NAMES.items()}
+        if kind not in (NUMBER, TEXT, DATES) or name not in readings:
+            raise ValueError(f"{text!r} is not a notation, such as 'numbers:comma'")
+        return cls(kind, readings[name], False, unit=unit)
+
     @property
     def is_boolean(self) -> bool:
         """Whether the cells are "true" and "false"."""
@@ -362,8 +388,25 @@ class Notation:
     @property
     def decimal(self) -> str | None:
         """The decimal separator of plain numbers; None if the column has another notation."""
+        return self.decimal_separator if self.is_plain else None
+
+    @property
+    def decimal_separator(self) -> str | None:
+        """The decimal separator of numbers; None for other columns."""
         marks = {_POINT: ".", _COMMA: ","}
-        return marks.get(self.reading) if self.kind == NUMBER and self.is_plain else None
+        return marks.get(self.reading) if self.kind == NUMBER else None
+
+    @property
+    def day_first(self) -> bool | None:
+        """Whether the day precedes the month in dates of numbers; None for other columns."""
+        return {_DMY: True, _MDY: False}.get(self.reading)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether a part of the cells may have another notation, so that it should be stored."""
+        if self.day_first is not None:
+            return True
+        return self.decimal_separator is not None and self.decimal != "."
 
     def convert(self, cells: Sequence[str | None], missing: MissingMarks) -> np.ndarray | int:
         """Convert cells to a column; return the index of the first cell that does not match."""
@@ -666,6 +709,16 @@ class NotationDetector:
     def day_first(self) -> bool | None:
         """Whether the cells prove that the day precedes the month; None if they do not."""
         return {_DMY: True, _MDY: False}.get(self._readings & (_DMY | _MDY))
+
+    def contradicts(self, expected: Notation, found: Notation) -> bool:
+        """Return True if the cells prove another notation, or have another unit, than expected."""
+        if not self._has_values or found.kind == TEXT:
+            return False
+        proven = self.decimal or self.day_first
+        other = expected.decimal_separator if self.decimal else expected.day_first
+        return found.unit != expected.unit or (
+            proven is not None and other is not None and proven != other
+        )
 
     def was_misread(self, notation: Notation) -> bool:
         """Return True if `add_numbers` assumed another decimal separator than the notation has."""

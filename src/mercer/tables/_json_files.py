@@ -16,7 +16,7 @@ import numpy as np
 
 from ._table import Table, TableError
 from ._table_source import Source
-from ._text_files import open_lines
+from ._text_streams import open_lines
 from ._typed_columns import ObjectDetector, ObjectFormat, describe_notation, unique_names
 
 _MAX_LISTED = 10  # lines that an error message lists

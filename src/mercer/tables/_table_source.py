@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -115,7 +115,25 @@ class Source(ABC):
         """The name of the file without its folder."""
         return Path(self.name).name or self.name
 
-    def blocks(self, texts: Iterable[str] = ()) -> Iterator[Table]:
+    @property
+    def notations(self) -> dict[str, str]:
+        """The notation of each column of text in which a part of the cells could be misread.
+
+        An example is "dates:day-month-year".  The notations of the training file are passed to
+        `blocks` for other files, in which 03/07/2024 may be ambiguous.
+        """
+        return {}
+
+    def _expect_notations(self, notations: Mapping[str, str]) -> None:
+        """Use notations for columns whose cells do not determine them.
+
+        The base class ignores them, because the values of most formats have types.
+        """
+        _ = notations
+
+    def blocks(
+        self, texts: Iterable[str] = (), notations: Mapping[str, str] | None = None
+    ) -> Iterator[Table]:
         """Yield the rows in blocks; a column has the same kind in all blocks.
 
         Parameters
@@ -123,12 +141,17 @@ class Source(ABC):
         texts : iterable of str, default=()
             Columns to read as text, exactly as written in the file, even if all values are
             numbers or dates.
+        notations : mapping of str to str, default=None
+            The attribute `notations` of the source of the training rows.  It decides the decimal
+            separator and the order of day and month if the cells of a column do not.
 
         Yields
         ------
         Table
             The next rows.
         """
+        if notations:
+            self._expect_notations(notations)
         kinds = self.shape.kinds
         changed = {name for name in texts if kinds.get(name) in (NUMBER, DATES)}
         if changed:
@@ -168,9 +191,9 @@ class Source(ABC):
                 f"columns={[n for n in kinds if n not in text]}"
             )
 
-    def table(self, texts: Iterable[str] = ()) -> Table:
-        """Return all rows as one table; `texts` lists columns to read as text, as in `blocks`."""
-        return Table.joined(list(self.blocks(texts)))
+    def table(self, texts: Iterable[str] = (), notations: Mapping[str, str] | None = None) -> Table:
+        """Return all rows as one table; the parameters are those of `blocks`."""
+        return Table.joined(list(self.blocks(texts, notations)))
 
     def sample(self, count: int, random_state: int = 0) -> Table:
         """Return a random sample of rows in their original order, drawn without replacement.
