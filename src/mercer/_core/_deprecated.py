@@ -98,8 +98,8 @@ FORMER_NAMES: dict[str, dict[str, str]] = {
     "mercer.tables": {
         "ColumnTransform": "NumberColumn",
         "Trained": "TableModel",
-        "load_trained": "mercer.persist.load",
-        "save_trained": "mercer.persist.save",
+        "load_trained": "mercer.load",
+        "save_trained": "mercer.save",
     },
     "mercer.solvers": {
         "Bordered": "BorderedSystem",

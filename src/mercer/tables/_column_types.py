@@ -135,7 +135,7 @@ class TableSummary:
         self._integers &= (filled == np.rint(filled)).all(axis=0)
         self._sums += filled.sum(axis=0)
         for i, value in enumerate(_PLACEHOLDERS):
-            self._n_placeholders[i] += (value == X).sum(axis=0)
+            self._n_placeholders[i] += np.equal(X, value).sum(axis=0)
         for name, column in zip(self.numbers, X.T, strict=True):
             if _is_identifier_name(name) and self._distinct.get(name, True):
                 values = column[~np.isnan(column)]

@@ -160,7 +160,7 @@ def open_table(
         return InMemorySource(path)
     if is_frame(path):
         frame_notes: list[str] = []
-        return InMemorySource(table_from_frame(path, notes=frame_notes), frame_notes)
+        return InMemorySource(table_from_frame(path, notes=frame_notes), frame_notes, path)
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
             f"open_table needs a path, a pandas or polars DataFrame or a pyarrow.Table, got "

@@ -323,13 +323,21 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         keep = np.ones(len(table), dtype=bool)
         if self.target is not None and self.target in table.columns:
             keep &= ~is_missing(table.columns[self.target])
-        if self.impute == "drop":
+        types = self.impute if isinstance(self.impute, dict) else {}
+        if self.impute == "drop" or "drop" in types.values():
             for name in names:
+                if types and types.get(self._kind_of(name)) != "drop":
+                    continue
                 column = table.columns[name]
                 keep &= ~is_missing(column)
                 if isinstance(column, np.ndarray) and column.dtype.kind == "f":
                     keep &= ~np.isinf(column)
         return keep
+
+    def _kind_of(self, name: str) -> str:
+        """Return the type of a fitted column; "" before `fit`."""
+        encoders = getattr(self, "encoders_", ())
+        return next((encoder.type for encoder in encoders if encoder.name == name), "")
 
     def without_target(self) -> Recipe:
         """Return a copy that does not require the target column, for use in prediction."""
@@ -339,7 +347,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, table: Any) -> Table:
         """Convert data to a `Table`; columns that were text are read as text."""
-        table = _opened(table)
+        table = _opened(table, frames=bool(self.notations_))
         if isinstance(table, Source):
             table = table.table(self.text_columns, self.notations_)
         table = self._without_marks(as_table(table))
@@ -710,9 +718,9 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         return "\n".join(lines)
 
 
-def _opened(data: Any) -> Any:
-    """Open a file, if the data is a path."""
-    if isinstance(data, (str, PathLike)):
+def _opened(data: Any, *, frames: bool = False) -> Any:
+    """Open a file, if the data is a path; or a DataFrame, if `frames` is True."""
+    if isinstance(data, (str, PathLike)) or (frames and is_frame(data)):
         from ._open_table import open_table
 
         return open_table(data)

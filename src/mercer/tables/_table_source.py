@@ -6,6 +6,7 @@ import hashlib
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -13,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._cell_notation import DATES, EMPTY, GRAPHS, NUMBER, TEXT, UNREADABLE
+from ._cell_notation import DATES, EMPTY, GRAPHS, NUMBER, TEXT, UNREADABLE, MissingMarks, Notation
 from ._table import Table, TableError, array_column
 from ._typed_columns import (
     TypedColumn,
     arrow_column,
     combined_chunks,
+    is_missing_value,
     pandas_column,
     pandas_index_columns,
     polars_column,
@@ -267,10 +269,37 @@ class InMemorySource(Source):
     gives bit-for-bit identical results for both.
     """
 
-    def __init__(self, table: Table, notes: Iterable[str] = ()) -> None:
+    def __init__(self, table: Table, notes: Iterable[str] = (), frame: Any = None) -> None:
         super().__init__(Path(), table.source)
-        self._table = table
+        self._table, self._frame = table, frame
         self.notes += notes
+
+    def expect_notations(self, notations: Mapping[str, str]) -> None:
+        """Convert strings of a DataFrame in the given notations, as those of a file."""
+        if self._frame is None:
+            return
+        columns = dict(self._table.columns)
+        for name, text in notations.items():
+            if name not in columns or name not in self._frame_columns:
+                continue
+            values = list(
+                self._frame[name].to_pylist()
+                if _library(self._frame) == "pyarrow"
+                else self._frame[name]
+            )
+            cells = [None if is_missing_value(value) else value for value in values]
+            if not all(cell is None or isinstance(cell, str) for cell in cells):
+                continue
+            column = Notation.parse(text).convert(cells, MissingMarks())
+            if isinstance(column, np.ndarray):
+                columns[name] = column
+        self._table, self._cached_block = replace(self._table, columns=columns), None
+        self.__dict__.pop("shape", None)
+
+    @property
+    def _frame_columns(self) -> list[Any]:
+        is_arrow = _library(self._frame) == "pyarrow"
+        return list(self._frame.column_names if is_arrow else self._frame.columns)
 
     @property
     def width(self) -> int:
