@@ -57,7 +57,7 @@ def test_names_are_names():
     assert kernel == RBF(0.5)
     kernel = KernelRidge(kernel="rbf()").fit(X, y).expansion_.kernel
     assert kernel == RBF("auto").resolve(X)
-    with pytest.raises(ValueError, match=r"gamma=2.0 and the kernel RBF.*would ignore it"):
+    with pytest.warns(UserWarning, match=r"gamma=2.0 and the kernel RBF.*which ignores it"):
         KernelRidge(kernel="rbf()", gamma=2.0).fit(X, y)
 
 

@@ -132,7 +132,7 @@ def test_says_what_to_install_without_matplotlib(name, monkeypatch):
     for module in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
     call = {**CALLS, **SEVERAL}[name]
-    with pytest.raises(ImportError, match=r"matplotlib .* - try pip install mercer\[plot\]"):
+    with pytest.raises(ImportError, match=r"matplotlib .* - try pip install 'mercer\[plot\]'"):
         call()
 
 

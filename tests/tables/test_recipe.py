@@ -137,7 +137,7 @@ def test_unknown_values_are_ignored_refused_or_dropped():
     new = table(city=text("Ulm", "Bonn", "Rom", None), x=text("1", "2", "4", "?x"))
     with pytest.warns(UnknownValuesWarning) as caught:
         X = recipe.transform(new)
-    assert "column 'x': 1 of 4 values are not numbers, such as '?x' on line 5" in str(
+    assert "column 'x': 1 of 4 values are texts, not numbers, such as '?x' on line 5" in str(
         caught[0].message
     )
     assert "'city': 1 of 4 values did not occur in the training rows, such as 'Rom' on line 4" in (
@@ -159,7 +159,7 @@ def test_wrong_files_are_refused():
         recipe.transform(Table({"x": np.ones(1), "city": text("Ulm")}, "b.csv"))
     with pytest.raises(TableError, match="has no columns 'n', 'city', which the model uses"):
         recipe.transform(Table({"x": np.ones(1)}, "b.csv"))
-    with pytest.raises(TableError, match=r"column 'x': 4 of 4 values are not numbers"):
+    with pytest.raises(TableError, match=r"column 'x': 4 of 4 values are texts, not numbers"):
         recipe.transform(table(x=text("a", "b", "c", "d")))
     with pytest.raises(
         TableError, match=r"the target contains text \('a' on line 2\).*mercer fit svc"

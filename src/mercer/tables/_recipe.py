@@ -347,6 +347,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, table: Any) -> Table:
         """Convert data to a `Table`; columns that were text are read as text."""
+        check_is_fitted(self)
         table = _opened(table, frames=bool(self.notations_))
         if isinstance(table, Source):
             table = table.table(self.text_columns, self.notations_)

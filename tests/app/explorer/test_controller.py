@@ -253,7 +253,7 @@ def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
         message["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6
     )
     talk.ask(type="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
-    assert "other.csv has no column 'x1'" in talk.next("notice")["text"]
+    assert "other.csv has no columns 'x1', 'x2'" in talk.next("notice")["text"]
 
 
 @pytest.mark.parametrize(

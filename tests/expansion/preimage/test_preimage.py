@@ -570,7 +570,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"neighbours": one_letter},
             ValueError,
-            "neighbours can only be used with method='search'",
+            "is not used for vectors with method='auto'",
         ),
         (
             Expansion.mean(Callable(hamming), WORDS),
