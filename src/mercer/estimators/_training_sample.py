@@ -299,14 +299,14 @@ def warn_if_indefinite(kernel: Kernel, X: Points, order: int | None = 0) -> bool
     return True
 
 
-_MAX_CHECKED_POINTS = 30  # points on which a function is checked; its values may be expensive
+_MAX_CHECKED_POINTS = 25  # points on which a function is checked; its values may be expensive
 
 
 def warn_if_indefinite_on_points(kernel: Kernel, evaluated: Kernel, X: Points) -> None:
     """Warn if a kernel without known properties is indefinite on some of the points.
 
     `evaluated` is the kernel, or the same kernel with stored values.  The check uses the centred
-    kernel matrix of at most 30 points, so that conditionally positive definite functions pass it.
+    kernel matrix of at most 25 points, so that conditionally positive definite functions pass it.
     It can find a counterexample, but cannot prove validity.
     """
     if kernel.properties.rule or kernel.properties.order is not None or not length(X):
