@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import take
+from .._core import take, warn_caller
 from ..estimators import estimator, fitted, parameter
 from ._cell_notation import GRAPHS, TEXT, column_from_texts, is_number
 from ._column_contents import is_missing, truncated
@@ -496,11 +495,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             what = "values that the model cannot use count as missing"
             if self.unknown == "drop":
                 what = "rows with values that the model cannot use are dropped"
-            warnings.warn(
-                f"{table.source}: {what}: {'; '.join(messages)}",
-                UnknownValuesWarning,
-                stacklevel=3,
-            )
+            warn_caller(f"{table.source}: {what}: {'; '.join(messages)}", UnknownValuesWarning)
 
     @property
     def text_columns(self) -> tuple[str, ...]:
