@@ -528,6 +528,30 @@ def test_free_text_becomes_features_of_the_text_kernel():
     assert recipe.transform(Table({"review": text(None)})).tolist() == [[0.0] * X.shape[1]]
 
 
+def test_numbers_in_another_notation_with_other_texts_are_reported(tmp_path):
+    sizes = [f"{i},5" for i in range(40)]
+    sizes[3] = "n/d"
+    lines = [f"{size};{i % 7}" for i, size in enumerate(sizes)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["size;y", *lines]) + "\n")
+    treatment = Recipe().fit(path).treatments_[0]
+    assert treatment.type == "identifier"
+    assert "most values are numbers with decimal commas" in treatment.treatment
+    assert "use --na n/d" in treatment.treatment
+    recipe = Recipe(na=("n/d",)).fit(path)
+    assert recipe.treatments_[0].type == "number" and recipe.treatments_[0].n_missing == 1
+    assert np.isfinite(recipe.transform(path)).all()
+
+
+def test_placeholders_are_reported():
+    x = np.r_[rng.normal(size=50), [-999.0] * 3]
+    given = Table({"x": x, "y": rng.normal(size=53)})
+    assert "3 values are -999: if missing, use --na -999" in Recipe().fit(given).describe()[1]
+    recipe = Recipe(na=("-999",)).fit(given)
+    assert recipe.treatments_[0].n_missing == 3
+    assert np.abs(recipe.transform(given)).max() < 10
+
+
 def test_many_levels_are_combined():
     values = [f"c{i}" for i in range(450)] * 3 + ["c0"] * 20
     given = Table({"c": text(*values)})

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from shlex import quote
 
 import numpy as np
 
@@ -85,6 +86,7 @@ class TableSummary:
         self.n_unusable = Counter[str]()
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.texts}
         self.n_numbers = Counter[str]()  # numbers in text columns
+        self.hints: dict[str, str] = {}  # why a column may have the wrong type
         self.stats = RunningStatistics(len(self.numbers))
         self._min = np.full(len(self.numbers), np.inf)
         self._max = np.full(len(self.numbers), -np.inf)
@@ -298,6 +300,14 @@ class TableSummary:
         ):
             self.n_unusable[name] = n_present - usable
             return "number"
+        if content is not None and content.is_number:
+            # Numbers in another notation, and at least one value that is not such a number.
+            other = next((value for value in counts if not re.search(r"\d", value)), None)
+            if other is not None:
+                self.hints[name] = (
+                    f"most values are {content.what}, such as {content.example!r}; if the others "
+                    f"are missing, use --na {quote(other)}"
+                )
         words = sum(len(value.split()) * count for value, count in counts.items())
         n_words = words / max(1, sum(counts.values()))
         if n_present >= _MIN_ROWS_OF_IDENTIFIERS and 2 * n_distinct > n_present:

@@ -172,7 +172,8 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             The fitted recipe.
         """
         self._check_parameters()
-        X = _opened(X)
+        if isinstance(X, (str, PathLike)):
+            X = self.open(X)
         blocks = map(self._without_marks, _blocks(X))
         first = next(blocks)
         names = self._feature_columns(first)
@@ -347,7 +348,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
     def _read(self, table: Any) -> Table:
         """Convert data to a `Table`; columns that were text are read as text."""
         check_is_fitted(self)
-        table = _opened(table, frames=bool(self.notations_))
+        table = self.open(table)
         if isinstance(table, Source):
             table = table.table(self.text_columns, self.notations_)
         table = self._without_marks(as_table(table))
@@ -360,6 +361,25 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
                 f"uses; its columns are {', '.join(map(repr, list(table.columns)[:12]))}"
             )
         return table
+
+    def open(self, data: Any) -> Any:
+        """Open a file or a DataFrame as a source of rows, with the marks of missing values.
+
+        Parameters
+        ----------
+        data : path, DataFrame, Table or Source
+            The rows.
+
+        Returns
+        -------
+        Source or Table
+            The source; a table or a source is returned unchanged.
+        """
+        from ._open_table import open_table
+
+        if isinstance(data, (str, PathLike)):
+            return open_table(data, na=tuple(self.na))
+        return open_table(data) if is_frame(data) else data
 
     def _without_marks(self, table: Table) -> Table:
         """Return the table with missing values in place of the values in `na`."""
@@ -712,15 +732,6 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         if self.target is not None:
             lines.append(f"model.fit(table.drop(columns={self.target!r}), table[{self.target!r}])")
         return "\n".join(lines)
-
-
-def _opened(data: Any, *, frames: bool = False) -> Any:
-    """Open a file, if the data is a path; or a DataFrame, if `frames` is True."""
-    if isinstance(data, (str, PathLike)) or (frames and is_frame(data)):
-        from ._open_table import open_table
-
-        return open_table(data)
-    return data
 
 
 def _blocks(data: Any) -> Iterator[Table]:

@@ -142,7 +142,7 @@ class TableModel:
             The score.
         """
         recipe = self.recipe
-        rows = open_table(table).table(recipe.text_columns, recipe.notations_)
+        rows = open_table(recipe.open(table)).table(recipe.text_columns, recipe.notations_)
         y = recipe.targets(rows, labels=hasattr(self.estimator, "classes_"))
         return float(self.estimator.score(recipe.transform(rows), y))
 
@@ -206,7 +206,7 @@ class TableModel:
         if function is not None:
             method = partial(function, self.estimator)
         rows, results, n = list[np.ndarray](), list[Any](), 0
-        for block in open_table(table).blocks(recipe.text_columns, recipe.notations_):
+        for block in open_table(recipe.open(table)).blocks(recipe.text_columns, recipe.notations_):
             points = recipe.transform(block)
             if length(points):
                 rows.append(n + recipe.kept_rows(block))

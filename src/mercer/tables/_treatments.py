@@ -191,11 +191,16 @@ class TreatmentMixin:
                 text = "not used"
                 if kind == "unreadable":
                     text += f": {table.columns[name].reason}"
+            if name in summary.hints and kind != "number":
+                text += f"; {summary.hints[name]}"
             if encoder is not None:
                 encoders.append(encoder)
             treatments.append(Treatment(name, kind, text, missing))
         if not encoders:
-            reasons = "; ".join(f"{t.column!r} is {REASONS[t.type]}" for t in treatments[:12])
+            reasons = "; ".join(
+                f"{t.column!r} is {REASONS[t.type]}{t.treatment.removeprefix('not used')}"
+                for t in treatments[:12]
+            )
             raise TableError(
                 f"{table.source} has no columns to use as features: {reasons} - use one anyway "
                 f"with --type NAME=category"

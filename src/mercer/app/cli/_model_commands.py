@@ -225,7 +225,8 @@ class RowResults:
 )
 for number, (path, block) in enumerate(blocks):"""
         else:
-            loop = f"""blocks = {open_table_code(sources[0], self.data)}.blocks({blocks})
+            data = replace(self.data, na=self.data.na or tuple(recipe.na))
+            loop = f"""blocks = {open_table_code(sources[0], data)}.blocks({blocks})
 for number, block in enumerate(blocks):"""
         copied = f", {kept!r}" if kept else ""
         lines = [f"answer = recipe.result_table(block, values{copied}, all_rows=True)"]
