@@ -247,7 +247,7 @@ def test_numbers_as_names_of_columns(mercer, tmp_path):
                          ("2019,2020,2021\n1.5,2,7\n", True)):  # fmt: skip
         (tmp_path / "c.csv").write_text(text)
         source = open_table("c.csv")
-        assert source.header == header and len(source.notes) == 1
+        assert source.layout.header == header and len(source.notes) == 1
         assert ("--no-header" if header else "--header") in source.notes[0]
         for chosen in (True, False):
             assert open_table("c.csv", header=chosen).header == chosen
