@@ -250,7 +250,7 @@ def test_numbers_as_names_of_columns(mercer, tmp_path):
         assert source.layout.header == header and len(source.notes) == 1
         assert ("--no-header" if header else "--header") in source.notes[0]
         for chosen in (True, False):
-            assert open_table("c.csv", header=chosen).header == chosen
+            assert open_table("c.csv", header=chosen).layout.header == chosen
 
 
 def test_options_for_reading_text(mercer, tmp_path):
