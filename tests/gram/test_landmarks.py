@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 from mercer import NotPositiveDefiniteError
 from mercer._core import as_csr, as_float64
+from mercer._core._without_gil import argument_kinds
 from mercer.gram import DenseGram, Landmarks, TiledGram, choose_landmarks, gram, rpcholesky
 from mercer.gram import _triangular_solve as triangular
 from mercer.kernels import (
@@ -439,7 +440,7 @@ def test_points_are_doubled_only_where_needed():
 @pytest.mark.parametrize("locked", [False, True])
 def test_triangular_solves(locked, monkeypatch):
     if locked:  # as for a SciPy without the function table
-        monkeypatch.setattr(triangular, "_gil_free_routine", lambda routine: None)
+        monkeypatch.setattr(triangular, "routine_without_gil", lambda *arguments: None)
     L = np.asfortranarray(np.tril(rng.normal(size=(7, 7))) + 5 * np.eye(7))
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):
         wanted = np.linalg.solve(L, B.T).T
@@ -458,11 +459,8 @@ def test_signatures_are_read_before_a_routine_is_called():
         "void (char *, char *, char *, char *, int *, int *, __pyx_t_cython_blas_d *, "
         "__pyx_t_cython_blas_d *, int *, __pyx_t_cython_blas_d *, int *)"
     )
-    assert triangular._argument_kinds(scipys) == triangular._EXPECTED_KINDS
-    assert (
-        triangular._argument_kinds(scipys.replace("int *", "int64_t *"))
-        != triangular._EXPECTED_KINDS
-    )
+    assert argument_kinds(scipys) == triangular._EXPECTED_KINDS
+    assert argument_kinds(scipys.replace("int *", "int64_t *")) != triangular._EXPECTED_KINDS
 
 
 # ---------------------------------------------------------------------- the class Landmarks

@@ -45,6 +45,7 @@ from ._jit import (
 )
 from ._lazy import attach, optional_type
 from ._notebook_display import NotebookResult, format_value, html_result
+from ._palette import CLASS_COLOURS, DIVERGING, OTHER_COLOUR, PAPER, SEQUENTIAL, page_palette
 from ._points import (
     PointCollection,
     as_csr,
@@ -62,7 +63,7 @@ from ._points import (
     snapshot,
     take,
 )
-from ._progress import Progress, ProgressStep, capture_progress, progress
+from ._progress import Progress, ProgressStep, capture_progress, progress, report_step
 from ._resources import (
     Resources,
     budget_in_bytes,
@@ -87,13 +88,19 @@ from ._threads import (
     slices,
     split_evenly,
 )
+from ._without_gil import routine_without_gil
 
 __all__ = [
+    "CLASS_COLOURS",
     "COMPILED_FUNCTIONS",
+    "DIVERGING",
     "ENTRY_WORK",
     "FORMER_MODULES",
     "FORMER_NAMES",
     "JIT_FUNCTIONS",
+    "OTHER_COLOUR",
+    "PAPER",
+    "SEQUENTIAL",
     "DensifyWarning",
     "FormerAttribute",
     "JitFunction",
@@ -156,11 +163,14 @@ __all__ = [
     "one_blas_thread",
     "optional_type",
     "ordered_sum",
+    "page_palette",
     "progress",
     "reject_masked",
     "reject_structured",
+    "report_step",
     "reserve",
     "resource_scope",
+    "routine_without_gil",
     "run_in_threads",
     "running_resources",
     "same_points",

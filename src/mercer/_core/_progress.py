@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -187,10 +187,20 @@ class _CapturedProgress(Progress):
 
 
 @contextmanager
-def capture_progress(callback: ProgressCallback) -> Iterator[None]:
+def capture_progress(
+    callback: ProgressCallback, checkpoint: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Pass all progress output inside the block to a callback instead of printing it.
 
     An exception raised by the callback propagates into the computation and stops it.
+
+    Parameters
+    ----------
+    callback : callable
+        Called with messages and `ProgressStep`s.
+    checkpoint : callable, optional
+        Called without arguments between the steps of long loops (`run_in_threads`, `report_step`),
+        also by functions that print no progress.  It may raise an exception, too.
 
     Examples
     --------
@@ -201,8 +211,28 @@ def capture_progress(callback: ProgressCallback) -> Iterator[None]:
     >>> lines
     ['1 of 2 passes']
     """
-    with entered(replace(running_resources(), progress=_CapturedProgress(callback))):
+    captured = _CapturedProgress(callback)
+    with entered(replace(running_resources(), progress=captured, checkpoint=checkpoint)):
         yield
+
+
+def report_step(text: str, done: float, total: float) -> None:
+    """Report a step of a function without `verbose` to `capture_progress`; otherwise do nothing.
+
+    Examples
+    --------
+    >>> from mercer._core import capture_progress, report_step
+    >>> steps = []
+    >>> with capture_progress(steps.append):
+    ...     report_step("3 of 4 rows", 3, 4)
+    >>> steps[0], steps[0].done / steps[0].total
+    ('3 of 4 rows', 0.75)
+    """
+    running = running_resources()
+    if running.checkpoint is not None:
+        running.checkpoint()
+    if isinstance(running.progress, _CapturedProgress):
+        running.progress(ProgressStep(text, done, total))
 
 
 def _format_seconds(seconds: float) -> str:

@@ -50,6 +50,9 @@ class Resources:
         Called with progress messages; None for no output.
     random_state : int, Generator, RandomState or None
         Random seed; None means a fixed seed.
+    checkpoint : callable or None
+        Called between the steps of a long loop, in any thread; it may raise an exception, which
+        stops the computation.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Resources:
     n_threads: int | None = None
     progress: ProgressCallback | None = None
     random_state: RandomState = None
+    checkpoint: Callable[[], None] | None = None
     _reservations: _Reservations | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -81,12 +85,13 @@ class Resources:
             running.n_threads if n_threads is None else n_threads,
             progress,
             random_state,
+            running.checkpoint,
             running._reservations,
         )
 
     def __getstate__(self) -> dict[str, object]:
         # Another process has its own output, and does not have the reserved memory.
-        return {**self.__dict__, "progress": None, "_reservations": None}
+        return {**self.__dict__, "progress": None, "checkpoint": None, "_reservations": None}
 
     @property
     def budget(self) -> int:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ._resources import check_threads
+from ._resources import check_threads, running_resources
 
 T = TypeVar("T")
 Job = TypeVar("Job")
@@ -256,19 +256,24 @@ def run_in_threads(
     Raises
     ------
     BaseException
-        The exception of a job, or KeyboardInterrupt.  The other jobs stop when they next yield.
+        The exception of a job or of `Resources.checkpoint`, or KeyboardInterrupt.  The other jobs
+        stop when they next yield.
     """
     jobs = list(jobs)
     workers = min(check_threads(n_threads), len(jobs))
     if work < _MIN_PARALLEL_WORK:
         workers = 1
-    stop = threading.Event()
+    stop, checkpoint = threading.Event(), running_resources().checkpoint
 
     @ignore_overflow
     def run_job(job: Job) -> None:
+        if checkpoint is not None:
+            checkpoint()
         steps = task(job)
         if isinstance(steps, Iterator):
             for _ in steps:
+                if checkpoint is not None:
+                    checkpoint()
                 if stop.is_set():
                     return
 

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from ._threads import blas_threads
+from ._without_gil import eigh as _eigh_without_gil
 
 __all__ = ["blas", "cho_factor", "cho_solve", "eigh", "lapack", "lstsq", "qr"]
 __all__ += ["solve_triangular", "svd"]
@@ -66,7 +67,7 @@ class _Routines:
 lapack, blas = _Routines(scipy.linalg.lapack), _Routines(scipy.linalg.blas)
 cho_factor = _with_blas_threads(scipy.linalg.cho_factor)
 cho_solve = _with_blas_threads(scipy.linalg.cho_solve)
-eigh = _with_blas_threads(scipy.linalg.eigh)
+eigh = _with_blas_threads(_eigh_without_gil)
 lstsq = _with_blas_threads(scipy.linalg.lstsq)
 qr = _with_blas_threads(scipy.linalg.qr)
 solve_triangular = _with_blas_threads(scipy.linalg.solve_triangular)

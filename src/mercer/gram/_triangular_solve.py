@@ -1,19 +1,19 @@
 """Compute B <- B L^-T and B <- B L^T for a triangular L, in place and without the GIL.
 
 SciPy's wrappers of the BLAS hold the global interpreter lock (GIL) while they compute, so that only
-one thread could compute at a time.  Here the same routines are called through the function table
-that SciPy exports for Cython code (`scipy.linalg.cython_blas`), without holding the lock.
+one thread could compute at a time.
 """
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cython_blas
 from scipy.linalg.blas import dtrmm, dtrsm
+
+from .._core import routine_without_gil
 
 # Expected types of the arguments of a BLAS routine.  They differ for a BLAS with 64-bit integers.
 _EXPECTED_KINDS = ("char",) * 4 + ("int", "int", "real", "real", "int", "real", "int")
@@ -52,7 +52,7 @@ def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
         return
     if not (L.flags.f_contiguous and L.dtype == B.dtype == np.float64 and B.strides[1] == 8):
         raise ValueError(f"{name} needs float64, L in Fortran order, and B with contiguous rows")
-    routine = _gil_free_routine(name)
+    routine = routine_without_gil(cython_blas, name, _EXPECTED_KINDS)
     if routine is None:
         B[...] = wrapper(1.0, L, B.T, lower=1).T
         return
@@ -66,29 +66,3 @@ def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
         *(ref(m), ref(n), ref(one)),
         *(data(L.ctypes.data), ref(m), data(B.ctypes.data), ref(stride)),
     )
-
-
-@cache
-def _gil_free_routine(routine: str = "dtrsm") -> Any:
-    """Return a BLAS routine as a function that releases the GIL; None if it is not available."""
-    capsule = getattr(cython_blas, "__pyx_capi__", {}).get(routine)
-    if capsule is None:
-        return None
-    python = ctypes.pythonapi  # prototypes are set on new objects; those of pythonapi are global
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
-    pointer_to = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", python)
-    )
-    name = name_of(capsule)
-    if _argument_kinds(name.decode()) != _EXPECTED_KINDS:
-        return None
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_EXPECTED_KINDS))(
-        pointer_to(capsule, name)
-    )
-
-
-def _argument_kinds(signature: str) -> tuple[str, ...]:
-    """Return the types of the arguments in a signature that was written by Cython."""
-    arguments = signature.partition("(")[2].rstrip(")").split(", ")
-    kinds = (argument.removesuffix(" *") for argument in arguments)
-    return tuple("real" if kind.endswith("cython_blas_d") else kind for kind in kinds)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .._core import Points, as_vectors, entry_point
+from .._core import CLASS_COLOURS, DIVERGING, SEQUENTIAL, Points, as_vectors, entry_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -22,10 +22,7 @@ else:
 
 Style = dict[str, Any]  # keyword arguments of matplotlib functions
 
-# The palette of Okabe and Ito, whose colours are distinguishable with any form of colour blindness,
-# without their yellow, which is hardly visible on a white background.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+PALETTE = CLASS_COLOURS["light"]
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import Points, length, take
+from .._core import DIVERGING, SEQUENTIAL, Points, length, take
 from ..gram import CentredGram, DenseGram, GramOperator
 from ..kernels import Features, Kernel
 from ..kernels.validity import Counterexample, Validity
 from ._axes import (
-    DIVERGING,
     PALETTE,
-    SEQUENTIAL,
     Axes,
     Style,
     as_column,

@@ -110,7 +110,7 @@ def draw_band(
     ax.fill_between(x, f - half_width, f + half_width, label=names[0], **shade)
     ax.plot(x, f, color=PALETTE[0], linewidth=2.0, label=names[1])
     if observed is not None:
-        ax.plot(*observed, ".", color=PALETTE[6], markersize=5, label=names[2])
+        ax.plot(*observed, ".", color="black", markersize=5, label=names[2])
     ax.set_xlabel("x")
     ax.margins(x=0.0)
     return ax
@@ -324,7 +324,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     x, label = component[shown], "eigenvalue" + (f" ({n_zero} more are 0)" if n_zero else "")
     left_style: Style = {"color": PALETTE[0], "markersize": 6, "linewidth": 1.0}
     (line,) = ax.plot(x, positive, "o-" if has_markers else "-", label=label, **left_style)
-    bar_style: Style = {"color": PALETTE[-1], "zorder": 3}
+    bar_style: Style = {"color": "black", "zorder": 3}
     # A bar without an upper bound extends beyond the axes.
     tops = np.where(has_upper, upper, 2.0 * highest)
     label = f"{kind}, {_widths((upper - lower) / positive)}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..._core import (
     not_finite_error,
     ordered_sum,
     reject_structured,
+    report_step,
     seeded_generator,
     slices,
 )
@@ -495,6 +497,7 @@ class _RankComparison:
     def measure(self, rows: np.ndarray) -> EmbeddingQuality:
         """Return the measures, averaged over the given rows."""
         n, m = self.n, len(rows)
+        size, finished = max(1, _TUNING.entries_per_block // n), count(1)
         point_losses = np.empty((3, m, *np.shape(self.neighbors)))
         point_areas = np.empty(m)
         spread = np.zeros((2, m))  # the largest distance in each row, of data and embedding
@@ -512,9 +515,11 @@ class _RankComparison:
                 total[1] += loss**2
                 point_losses[:, i] = loss[:, np.asarray(self.neighbors) - 1]
                 point_areas[i] = loss[2] @ self.weights
+            evaluated = min(m, size * next(finished))
+            report_step(f"{evaluated} of {m} points", evaluated, m)
             return total
 
-        parts = slices(m, max(1, _TUNING.entries_per_block // n))
+        parts = slices(m, size)
         total, squares = ordered_sum(sums, parts, _TUNING.n_groups, work=ENTRY_WORK * m * n)
         for name, largest in zip("XZ", spread, strict=True):
             if not largest.any():
