@@ -17,7 +17,10 @@ c_i / A_ii.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -244,22 +247,59 @@ def _leave_one_out_errors(L: np.ndarray, shift: float, X: np.ndarray) -> np.ndar
     return np.asarray(coefficients / lapack.dpotri(factor, lower=1)[0].diagonal()[:, None])
 
 
+class _Regression(NamedTuple):
+    """A regression from feature space to the candidates."""
+
+    choice: MapChoice
+    diagonal: np.ndarray  # |phi(x_i)|^2 of the candidates
+    coefficients: np.ndarray
+
+
+_MAX_CACHED_POINTS = 1000  # regressions on more points are not cached
+_MAX_CACHED_REGRESSIONS = 4
+_regressions: OrderedDict[tuple[Any, ...], _Regression] = OrderedDict()
+_regressions_lock = threading.Lock()
+
+
 def learned_preimages(
     target: PreImageTarget, max_memory: MemoryLimit = None
 ) -> tuple[np.ndarray, MapChoice]:
-    """Return the pre-images of the targets by a learned regression, and its parameters."""
+    """Return the pre-images of the targets by a learned regression, and its parameters.
+
+    The regression does not depend on the targets.  The most recent regressions are cached, because
+    the explorer computes one pre-image after each click.
+    """
+    X = target.candidates
+    n = len(X)
+    check_budget(16 * n * n, max_memory, f"a regression on {n} points")
+    key = (target.core, X.shape, hashlib.blake2b(np.ascontiguousarray(X).data).digest())
+    with _regressions_lock:
+        regression = _regressions.get(key)
+    if regression is None:
+        regression = _fit_regression(target, max_memory)
+    if n <= _MAX_CACHED_POINTS:
+        with _regressions_lock:
+            _regressions[key] = regression
+            _regressions.move_to_end(key)
+            if len(_regressions) > _MAX_CACHED_REGRESSIONS:
+                _regressions.popitem(last=False)
+    choice, rows = regression.choice, target.candidate_values
+    if choice.width is not None:
+        rows = rows - 0.5 * target.squared_norms[:, None]
+        rows = _gaussian(regression.diagonal - 2.0 * rows, choice.width)
+    return X.mean(axis=0) + rows @ regression.coefficients, choice
+
+
+def _fit_regression(target: PreImageTarget, max_memory: MemoryLimit) -> _Regression:
+    """Return the regression from feature space to the candidates of a target."""
     X = target.candidates
     subset = evenly_spaced_indices(len(X))
     choice = choose_regression_map(target.core(X[subset]), X[subset])
     n = len(X)
-    check_budget(16 * n * n, max_memory, f"a regression on {n} points")
     K = gram(target.core, X, storage="dense", max_memory=max_memory).to_array()
-    rows = target.candidate_values
+    diagonal = np.diagonal(K).copy()
     if choice.width is not None:
-        rows = rows - 0.5 * target.squared_norms[:, None]
-        rows = _gaussian(np.diagonal(K) - 2.0 * rows, choice.width)
         K = _gaussian(_squared_distances(K), choice.width)
-    mean = X.mean(axis=0)
     K[np.diag_indices(n)] += choice.shift
     try:
         factor = cho_factor(K, overwrite_a=True)
@@ -269,7 +309,7 @@ def learned_preimages(
             f"{choice.shift:.1g} added to its diagonal; the usual cause is a kernel whose values "
             f"are nearly equal for all points. Use another method, or a narrower kernel"
         ) from why
-    return mean + rows @ cho_solve(factor, X - mean), choice
+    return _Regression(choice, diagonal, cho_solve(factor, X - X.mean(axis=0)))
 
 
 def _squared_distances(inner: np.ndarray) -> np.ndarray:
