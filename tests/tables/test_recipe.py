@@ -145,7 +145,9 @@ def test_unknown_values_are_ignored_refused_or_dropped():
     )
     assert X[2, 2:].tolist() == [0.0, 0.0] and X[3, 2:].tolist() == [1.0, 0.0]
     refusing = clone(recipe).set_params(unknown="error").fit(table())
-    with pytest.raises(TableError, match=r"column 'x': 1 of 4 values.*--unknown ignore"):
+    with pytest.raises(
+        TableError, match=r"column 'x': 1 of.*; column 'city': 1 of.*--unknown ignore"
+    ):
         refusing.transform(new)
     dropping = clone(recipe).set_params(unknown="drop").fit(table())
     assert dropping.kept_rows(new).tolist() == [0, 1]
@@ -528,19 +530,96 @@ def test_free_text_becomes_features_of_the_text_kernel():
     assert recipe.transform(Table({"review": text(None)})).tolist() == [[0.0] * X.shape[1]]
 
 
-def test_numbers_in_another_notation_with_other_texts_are_reported(tmp_path):
-    sizes = [f"{i},5" for i in range(40)]
+def write_sizes(path, sizes):
+    """Write a file with a column `size` and a column of numbers, separated by semicolons."""
+    path.write_text("size;y\n" + "".join(f"{size};{i % 7}\n" for i, size in enumerate(sizes)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("format", "notation"),
+    [
+        ("{},5", "numbers:comma"),
+        ("1.{:03d},5", "numbers:comma"),
+        ("{}.5", ""),
+        ("1,{:03d}.5", "numbers:point"),
+        ("{}.5 kg", "numbers:point:kg"),
+        ("{},5 %", "numbers:comma"),
+        ("0 days 00:{:02d}:00", "numbers:duration"),
+    ],
+)
+def test_numbers_with_other_texts_keep_their_notation(tmp_path, format, notation):
+    sizes = [format.format(i) for i in range(40)]
     sizes[3] = "n/d"
-    lines = [f"{size};{i % 7}" for i, size in enumerate(sizes)]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(["size;y", *lines]) + "\n")
+    path = write_sizes(tmp_path / "a.csv", sizes)
+    recipe = Recipe().fit(path)
+    treatment = recipe.treatments_[0]
+    assert (treatment.type, treatment.n_missing) == ("number", 1)
+    assert "1 text missing ('n/d' on line 5)" in treatment.treatment
+    assert recipe.encoders_[0].notation == recipe.notations_.get("size", "") == notation
+    expected = Recipe(na=("n/d",)).fit(path).transform(path)
+    assert np.std(np.delete(expected[:, 0], 3)) == pytest.approx(1)
+    np.testing.assert_allclose(recipe.transform(path), expected, rtol=1e-12)
+    blocks = Recipe().fit(
+        iter([Table({"size": text(*sizes[:9])}), Table({"size": text(*sizes[9:])})])
+    )
+    assert blocks.encoders_[0].notation == notation
+    np.testing.assert_allclose(blocks.encoders_[0].fill, recipe.encoders_[0].fill)
+    mercer.save(recipe, tmp_path / "recipe.mercer")
+    recipe = mercer.load(tmp_path / "recipe.mercer")
+    for name, chosen in (("one", [2]), ("numbers", [5, 6]), ("mixed", [3, 4])):
+        new = write_sizes(tmp_path / f"{name}.csv", [sizes[i] for i in chosen])
+        np.testing.assert_allclose(recipe.transform(new)[:, 0], expected[chosen, 0])
+
+
+def test_numbers_in_another_notation_than_most_are_missing():
+    texts = text(*[f"{i}.5" for i in range(20)], "20,5")
+    encoder = Recipe().fit(Table({"size": texts})).encoders_[0]
+    assert encoder.values(Table({"size": texts}))[[19, 20]].tolist() == [
+        19.5,
+        pytest.approx(np.nan, nan_ok=True),
+    ]
+    assert encoder.fill == 10
+    with_commas = Table({"size": text(*[f"{i},5" for i in range(20)], "?")})
+    encoder = Recipe().fit(with_commas).encoders_[0]
+    assert encoder.unusable(Table({"size": text("1.5", "1,5", "1,5 kg")})).tolist() == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_ambiguous_numbers_with_other_texts_are_reported(tmp_path):
+    sizes = [f"{i + 1},{i + 100}" for i in range(40)]
+    sizes[3] = "n/d"
+    path = write_sizes(tmp_path / "a.csv", sizes)
     treatment = Recipe().fit(path).treatments_[0]
     assert treatment.type == "identifier"
-    assert "most values are numbers with decimal commas" in treatment.treatment
+    assert "which are decimal commas or thousands separators" in treatment.treatment
     assert "use --na n/d" in treatment.treatment
     recipe = Recipe(na=("n/d",)).fit(path)
     assert recipe.treatments_[0].type == "number" and recipe.treatments_[0].n_missing == 1
+    assert recipe.encoders_[0].fill < 50  # semicolons: decimal commas
     assert np.isfinite(recipe.transform(path)).all()
+
+
+def test_rows_with_texts_in_a_column_of_numbers_are_dropped():
+    given = Table({"x": text(*[f"{i}.5" for i in range(20)], "ERR"), "y": np.arange(21.0) ** 2})
+    recipe = Recipe(impute="drop").fit(given)
+    assert recipe.kept_rows(given).tolist() == list(range(20))
+    assert np.isfinite(recipe.transform(given)).all()
+
+
+def test_rows_are_dropped_by_type():
+    x, city = np.arange(20.0) ** 2, text(*["Bonn", "Ulm", "Kiel", None] * 5)
+    x[0] = np.nan
+    given = Table({"x": x, "city": city})
+    for kind, kept in (("number", range(1, 20)), ("category", [i for i in range(20) if city[i]])):
+        recipe = Recipe(impute={kind: "drop"}).fit(given)
+        assert recipe.kept_rows(given).tolist() == list(kept)
+        X = recipe.transform(given)
+        assert np.isfinite(X).all()
+        np.testing.assert_array_equal(recipe.fit(given).transform(given), X)
 
 
 def test_placeholders_are_reported():
@@ -655,3 +734,45 @@ def test_spaces_around_a_text_do_not_make_a_category():
     assert recipe.features == ["city=Bonn", "city=Ulm"]
     assert recipe.transform(given)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
     assert recipe.targets(given, labels=True).tolist() == ["a", "a", "b", "b"]
+
+
+def test_texts_of_points_have_the_units_of_the_table():
+    days = np.datetime64("2020-01-01") + np.arange(200) * 5
+    given = Table(
+        {
+            "size": np.linspace(1.0, 9.0, 200),
+            "city": text(*rng.choice(["Bonn", "Köln", "Ulm"], 200)),
+            "bought": days.astype("datetime64[us]"),
+            "member": np.arange(200) % 2 * 1.0,
+            "note": text(*[f"{w} {v}" for w in ("red", "blue") for v in range(100)]),
+        },
+        booleans=("member",),
+    )
+    types = {"note": "text"}
+    recipe = Recipe(standardize=True, onehot=("city",), types=types).fit(given)
+    points = recipe.transform(given)
+    texts = recipe.to_texts(points)
+    assert list(texts) == list(given.columns)
+    np.testing.assert_allclose(np.array(texts["size"], float), given.columns["size"], rtol=1e-4)
+    assert texts["city"] == [f"{city} (1.00)" for city in given.columns["city"]]
+    assert texts["bought"] == days.astype(str).tolist()
+    assert texts["member"][:2] == ["false (0.00)", "true (1.00)"]
+    assert texts["note"][3].startswith("similar to 'red ")
+    mean = recipe.to_texts(points[:2].mean(axis=0, keepdims=True))
+    assert mean["member"] == ["true (0.50)"] and mean["bought"] == ["2020-01-03"]
+    weights = np.zeros((1, points.shape[1]))
+    cities = [recipe.features.index(f"city={name}") for name in ("Bonn", "Köln", "Ulm")]
+    weights[0, cities] = 0.52, 0.31, 0.17
+    assert recipe.to_texts(weights)["city"] == ["Bonn (0.52), Köln (0.31)"]
+    weights[:] = 1e9
+    assert recipe.to_texts(weights)["bought"][0].startswith("69")
+
+
+def test_texts_of_dates_with_times_and_of_rows():
+    times = np.datetime64("2024-05-01T00:30") + np.arange(100) * np.timedelta64(97, "m")
+    given = Table({"time": times.astype("datetime64[us]"), "city": text(*["Ulm", "Bonn"] * 50)})
+    recipe = Recipe(standardize=True, onehot="all").fit(given)
+    assert recipe.to_texts(recipe.transform(given))["time"] == times.astype(str).tolist()
+    rows = Recipe(points="rows", onehot="all").fit(given)
+    texts = rows.to_texts(rows.transform(given))
+    assert texts["city"][:2] == ["Ulm", "Bonn"] and texts["time"][0].startswith("2024-05-01")

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 
 from mercer.tables import TableError, open_table, read_table
 from mercer.tables._cell_notation import MissingMarks, Notation, NotationDetector, detect_notation
-from mercer.tables._table import column_of
 
 nan = np.nan
+
+
+def column_of(cells):
+    """Convert the cells of a text file to a column, in the notation that all cells have."""
+    return detect_notation(cells).convert(cells, MissingMarks())
 
 
 @pytest.fixture

@@ -16,7 +16,10 @@ from ._table_model import recipe_from_notes as recipe_from_notes  # used by merc
 from ._table_source import Source
 from ._targets import label_values
 from ._treatments import DecisionError, Treatment
+from ._typed_columns import TypedColumn as TypedColumn  # used by mercer.app.explorer
+from ._typed_columns import as_microseconds as as_microseconds  # used by mercer.app.explorer
 from ._typed_columns import is_missing_value as is_missing_value  # used by mercer.app.explorer
+from ._typed_columns import object_column as object_column  # used by mercer.app.explorer
 
 __all__ = [
     "FORMATS",

@@ -331,11 +331,14 @@ class NumpySource(Source):
         rows = {name: len(array) for name, array in arrays.items()}
         if len(set(rows.values())) > 1:
             lengths = ", ".join(f"{name} {count}" for name, count in rows.items())
-            common_length = max(rows.values(), key=list(rows.values()).count)
-            same_length = ",".join(name for name, count in rows.items() if count == common_length)
+            groups: dict[tuple[str, int], list[str]] = {}
+            for name, count in rows.items():
+                groups.setdefault((_set_of(name), count), []).append(name)
+            _, one_set = max(groups.items(), key=lambda group: (len(group[1]), group[0][1]))
             raise TableError(
                 f"{self.name} has arrays of different lengths: {lengths} - usually training and "
-                f"test sets in one file - select the arrays of one set: --arrays {same_length}"
+                f"test sets in one file - select the arrays of one set: "
+                f"--arrays {','.join(one_set)}"
             )
         origins: dict[str, str] = {}
         for name, array in arrays.items():

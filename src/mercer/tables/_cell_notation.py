@@ -448,6 +448,11 @@ class Notation:
                 floats[i] = value
         return missing.clear(floats)
 
+    def number(self, cell: str) -> float:
+        """Return the number in a single cell; NaN if the cell has another notation or unit."""
+        value = _value_of(cell, self.reading, self.unit)
+        return np.nan if value is None else value
+
     def _convert_dates(self, cells: list[str | None]) -> np.ndarray | int:
         present = [cell for cell in cells if cell is not None]
         dates = np.full(len(cells), "NaT", dtype="datetime64[us]")

@@ -9,18 +9,19 @@ and `unusable` marks it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..estimators import Nystroem
-from ._cell_notation import TEXT, column_from_texts, is_number
+from ._cell_notation import TEXT, Notation, column_from_texts, is_number
 from ._table import Table, as_texts, kind_of
 
 OTHER, MISSING_LEVEL = "(other)", "(missing)"  # levels in the names of one-hot encoded features
 _MICROSECONDS_PER_DAY = 86_400_000_000
-_DAYS_PER_YEAR = 365.2425
+DAYS_PER_YEAR = 365.2425
+_MIN_WEIGHT = 0.005  # smaller weights of a level would be written as 0.00
+_MAX_DATE_YEARS = 5000  # dates are limited to this many years before and after 1970
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class NumberColumn:
         The mean and the standard deviation for standardisation.
     has_unusable : bool, default=False
         Whether the training rows contain values that are not finite numbers.
+    notation : str, default=""
+        The notation of the numbers in a column of text, such as "numbers:comma" or
+        "numbers:point:kg"; empty for plain numbers.
     """
 
     name: str
@@ -48,6 +52,7 @@ class NumberColumn:
     mean: float = 0.0
     scale: float = 1.0
     has_unusable: bool = False
+    notation: str = ""
 
     @property
     def feature_names(self) -> list[str]:
@@ -56,7 +61,7 @@ class NumberColumn:
 
     def values(self, table: Table) -> np.ndarray:
         """Return the numbers of the column; NaN is missing, or a value that is not a number."""
-        return as_numbers(table.column(self.name))
+        return as_numbers(table.column(self.name), self.notation)
 
     def unusable(self, table: Table) -> np.ndarray:
         """Return a mask of the values that are present, but not finite numbers."""
@@ -84,6 +89,13 @@ class NumberColumn:
     def inverse(self, features: np.ndarray) -> dict[str, np.ndarray]:
         """Return the features in the units of the column."""
         return {self.name: features[:, 0] * self.scale + self.mean}
+
+    def to_texts(self, features: np.ndarray) -> list[str]:
+        """Return one text per row in the units of the column, such as "1.78" or "true (0.93)"."""
+        values = self.inverse(features)[self.name]
+        if self.type == "boolean":
+            return [f"{'true' if value >= 0.5 else 'false'} ({value:.2f})" for value in values]
+        return [f"{value:.5g}" for value in values]
 
 
 @dataclass(frozen=True)
@@ -170,6 +182,22 @@ class CategoryColumn:
         """Return one column for each category."""
         return dict(zip(self.feature_names, features.T, strict=True))
 
+    def to_texts(self, features: np.ndarray) -> list[str]:
+        """Return the two levels with the largest weights, such as "Bonn (0.52), Köln (0.31)".
+
+        A second level with a weight below 0.005 is left out.
+        """
+        levels = self.levels
+        order = np.argsort(-features, axis=1, kind="stable")[:, :2]
+        return [
+            ", ".join(
+                f"{levels[j]} ({row[j]:.2f})"
+                for rank, j in enumerate(best)
+                if rank == 0 or row[j] >= _MIN_WEIGHT
+            )
+            for row, best in zip(features, order, strict=True)
+        ]
+
 
 @dataclass(frozen=True)
 class DateColumn:
@@ -247,11 +275,22 @@ class DateColumn:
             columns[f"{self.name}:elapsed"] = features[:, 0] * self.scale + self.mean
         return columns
 
-    @property
-    def start_text(self) -> str:
-        """The first date, for messages."""
-        moment = datetime.fromtimestamp(self.start / 1e6, UTC)
-        return moment.date().isoformat()
+    def to_texts(self, features: np.ndarray) -> list[str]:
+        """Return the dates of the elapsed times, such as "2024-05-17".
+
+        If the column has times of day, they are included: "2024-05-17T08:30".  Without the elapsed
+        time, the text contains the positions in the periods.
+        """
+        if "elapsed" not in self.parts:
+            names = [name.partition(":")[2] for name in self.feature_names]
+            pairs = (zip(names, row, strict=True) for row in features)
+            return [", ".join(f"{name} {value:.3g}" for name, value in pair) for pair in pairs]
+        years = self.inverse(features)[f"{self.name}:elapsed"]
+        seconds = years * DAYS_PER_YEAR * 86400 + self.start / 1e6
+        limit = _MAX_DATE_YEARS * DAYS_PER_YEAR * 86400
+        rounded = np.rint(np.clip(seconds, -limit, limit)).astype("datetime64[s]")
+        unit = "m" if "day" in self.parts else "D"
+        return np.datetime_as_string(rounded.astype(f"datetime64[{unit}]")).tolist()
 
 
 @dataclass(frozen=True)
@@ -294,6 +333,13 @@ class TextColumn:
         """Return the features as they are."""
         return dict(zip(self.feature_names, features.T, strict=True))
 
+    def to_texts(self, features: np.ndarray) -> list[str]:
+        """Return for each row the most similar of the texts that define the features."""
+        texts = list(self.features.components_)
+        known = np.asarray(self.features.transform(texts))
+        distances = np.sum((features[:, None, :] - known) ** 2, axis=2)
+        return [f"similar to {texts[j]!r}" for j in np.argmin(distances, axis=1)]
+
 
 ColumnEncoder = NumberColumn | CategoryColumn | DateColumn | TextColumn
 
@@ -309,15 +355,19 @@ def text_features(counts: dict[str, int], n_components: int, seed: int) -> Nystr
     ).fit(texts)
 
 
-def as_numbers(column: np.ndarray) -> np.ndarray:
-    """Return a column as numbers; a text that is not a number becomes NaN."""
+def as_numbers(column: np.ndarray, notation: str = "") -> np.ndarray:
+    """Return a column as numbers; a text that is not a number in the notation becomes NaN."""
     if column.dtype.kind == "M":
         return np.full(len(column), np.nan)
     if column.dtype != object:
         return column
-    return np.array(
-        [float(v) if v is not None and is_number(v) else np.nan for v in column], dtype=float
-    )
+    convert = Notation.parse(notation).number if notation else _plain_number
+    return np.array([np.nan if text is None else convert(text) for text in column], dtype=float)
+
+
+def _plain_number(text: str) -> float:
+    """Return a text as a number; NaN if it is not a number with a decimal point."""
+    return float(text) if is_number(text) else np.nan
 
 
 def stripped(texts: np.ndarray) -> np.ndarray:
@@ -328,7 +378,7 @@ def stripped(texts: np.ndarray) -> np.ndarray:
 def elapsed_years(dates: np.ndarray, start: int) -> np.ndarray:
     """Return the time since `start` (in microseconds since 1970) in years; NaN if missing."""
     microseconds = dates.astype("datetime64[us]").astype(np.int64) - start
-    years = microseconds / (_MICROSECONDS_PER_DAY * _DAYS_PER_YEAR)
+    years = microseconds / (_MICROSECONDS_PER_DAY * DAYS_PER_YEAR)
     return np.where(np.isnat(dates), np.nan, years)
 
 

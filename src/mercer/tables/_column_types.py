@@ -24,7 +24,15 @@ from shlex import quote
 
 import numpy as np
 
-from ._cell_notation import GRAPHS, TEXT, UNREADABLE, is_number
+from ._cell_notation import (
+    GRAPHS,
+    NUMBER,
+    TEXT,
+    UNREADABLE,
+    MissingMarks,
+    NotationDetector,
+    column_from_texts,
+)
 from ._column_contents import RunningStatistics, inspect_texts, is_missing
 from ._column_encoders import as_numbers, stripped
 from ._table import Table, TableError, as_texts, kind_of
@@ -85,7 +93,7 @@ class TableSummary:
         self.n_missing = Counter[str]()
         self.n_unusable = Counter[str]()
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.texts}
-        self.n_numbers = Counter[str]()  # numbers in text columns
+        self.notations: dict[str, str] = {}  # of numbers in text columns
         self.hints: dict[str, str] = {}  # why a column may have the wrong type
         self.stats = RunningStatistics(len(self.numbers))
         self._min = np.full(len(self.numbers), np.inf)
@@ -176,7 +184,7 @@ class TableSummary:
         """Return the mean and the standard deviation of a numeric column."""
         if name in self.counts:  # text that contains numbers
             counts = self.counts[name]
-            values = as_numbers(np.array(list(counts), dtype=object))
+            values = as_numbers(column_from_texts(counts), self.notations.get(name, ""))
             stats, usable = RunningStatistics(1), np.isfinite(values)
             weights = np.array(list(counts.values()))[usable]
             stats.update(np.repeat(values[usable], weights)[:, None])
@@ -211,7 +219,7 @@ class TableSummary:
         """Return the values of a numeric column; raise a TableError if they are not in memory."""
         if self._first_block is None:
             raise TableError("the table has several blocks")
-        return as_numbers(self._first_block.columns[name])
+        return as_numbers(self._first_block.columns[name], self.notations.get(name, ""))
 
     def placeholder(self, name: str) -> tuple[float, int] | None:
         """Return a number such as -999 that may stand for missing values, and its count.
@@ -239,9 +247,11 @@ class TableSummary:
         block = self._first_block
         column = None if block is None else block.columns[name]
         if column is None:
-            texts = self.counts.get(name, ())
-            return next((repr(v) for v in texts if not _is_finite_number(v)), "inf")
-        rows = np.flatnonzero(~np.isfinite(as_numbers(column)) & ~is_missing(column))
+            texts = column_from_texts(self.counts.get(name, ()))
+            is_unusable = ~np.isfinite(as_numbers(texts, self.notations.get(name, "")))
+            return next(map(repr, texts[is_unusable]), "inf")
+        numbers = as_numbers(column, self.notations.get(name, ""))
+        rows = np.flatnonzero(~np.isfinite(numbers) & ~is_missing(column))
         row = int(rows[0])
         return f"{block.texts(name)[row]!r} on {block.where(row)}" if block is not None else ""
 
@@ -291,17 +301,17 @@ class TableSummary:
         content = inspect_texts(counts)
         if content is not None and content.is_identifier:
             return "identifier"
-        usable = sum(count for value, count in counts.items() if _is_finite_number(value))
-        self.n_numbers[name] = usable
-        written_as_numbers = content is not None and content.is_number and usable == n_present
-        mostly_numbers = content is not None and content.is_mostly_numbers
-        if written_as_numbers or (
-            mostly_numbers and usable >= _MIN_FRACTION_OF_NUMBERS * n_present
-        ):
+        notation = _number_notation(counts)
+        is_usable = np.isfinite(as_numbers(column_from_texts(counts), notation or ""))
+        usable = int(np.array(list(counts.values())) @ is_usable)
+        has_numbers = content is not None and (content.is_number or content.is_mostly_numbers)
+        are_numbers = notation is not None and (notation != "" or has_numbers)
+        if are_numbers and usable >= _MIN_FRACTION_OF_NUMBERS * n_present:
             self.n_unusable[name] = n_present - usable
+            if notation:
+                self.notations[name] = notation
             return "number"
         if content is not None and content.is_number:
-            # Numbers in another notation, and at least one value that is not such a number.
             other = next((value for value in counts if not re.search(r"\d", value)), None)
             if other is not None:
                 self.hints[name] = (
@@ -317,9 +327,18 @@ class TableSummary:
         return "category"
 
 
-def _is_finite_number(text: str) -> bool:
-    """Return True if a text is a finite number."""
-    return is_number(text) and bool(np.isfinite(float(text)))
+def _number_notation(texts: Iterable[str]) -> str | None:
+    """Return the notation of the texts that contain digits.
+
+    The result is "" if these texts are plain numbers or have different notations, and None if a
+    comma in them may be a decimal comma or a thousands separator.
+    """
+    detector = NotationDetector(MissingMarks())
+    detector.update([text for text in texts if re.search(r"\d", text)])
+    notation = detector.notation(None)
+    if notation != detector.notation(None, comma_default=True):
+        return None
+    return str(notation) if notation.kind == NUMBER and notation.decimal != "." else ""
 
 
 def _is_identifier_name(name: str) -> bool:

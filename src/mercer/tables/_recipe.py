@@ -20,6 +20,7 @@ from ._cell_notation import GRAPHS, TEXT, column_from_texts, is_number
 from ._column_contents import is_missing, truncated
 from ._column_encoders import (
     CategoryColumn,
+    NumberColumn,
     TextColumn,
 )
 from ._column_types import TYPES, USED_TYPES, TableSummary
@@ -183,7 +184,8 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         for table in chain([first], blocks):
             if self.target is not None:
                 n_without_target += int(is_missing(table.column(self.target)).sum())
-            summary.update(table.take(self._rows_to_use(table, names)))
+            # The types are not known yet, so rows are not dropped by type.
+            summary.update(table.take(self._rows_to_use(table, dict.fromkeys(names, ""))))
         if not summary.n_rows:
             raise self._no_rows_error(first, names)
         if self.points in ("texts", "graphs"):
@@ -206,7 +208,7 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             treatments.append(Treatment(name, kind, text, missing))
         self.encoders_, self.treatments_ = tuple(encoders), tuple(treatments)
         self.target_text_ = target_text
-        self.notations_ = X.notations if isinstance(X, Source) else {}
+        self.notations_ = {**first.notations, **summary.notations}
         inputs = [name for name in first.columns if name != self.target]
         self.n_features_in_, self.feature_names_in_ = len(inputs), np.array(inputs, dtype=object)
         return self
@@ -318,26 +320,21 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ transforming
 
-    def _rows_to_use(self, table: Table, names: Iterable[str]) -> np.ndarray:
-        """Return a mask of the rows that have a target and, if impute="drop", no missing value."""
+    def _rows_to_use(self, table: Table, types: dict[str, str]) -> np.ndarray:
+        """Return a mask of the rows that have a target and, if impute="drop", no missing value.
+
+        The parameter `types` contains the type of each column that may be used.
+        """
         keep = np.ones(len(table), dtype=bool)
         if self.target is not None and self.target in table.columns:
             keep &= ~is_missing(table.columns[self.target])
-        types = self.impute if isinstance(self.impute, dict) else {}
-        if self.impute == "drop" or "drop" in types.values():
-            for name in names:
-                if types and types.get(self._kind_of(name)) != "drop":
-                    continue
+        for name, kind in types.items():
+            if self._impute_of(kind) == "drop":
                 column = table.columns[name]
                 keep &= ~is_missing(column)
                 if isinstance(column, np.ndarray) and column.dtype.kind == "f":
                     keep &= ~np.isinf(column)
         return keep
-
-    def _kind_of(self, name: str) -> str:
-        """Return the type of a fitted column; "" before `fit`."""
-        encoders = getattr(self, "encoders_", ())
-        return next((encoder.type for encoder in encoders if encoder.name == name), "")
 
     def without_target(self) -> Recipe:
         """Return a copy that does not require the target column, for use in prediction."""
@@ -421,9 +418,13 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         return np.flatnonzero(self._kept(self._read(table)))
 
     def _kept(self, table: Table) -> np.ndarray:
-        keep = self._rows_to_use(table, [e.name for e in self.encoders_])
-        if self.unknown == "drop" and self.points not in ("texts", "graphs"):
-            for encoder in self.encoders_:
+        keep = self._rows_to_use(table, {e.name: e.type for e in self.encoders_})
+        if self.points in ("texts", "graphs"):
+            return keep
+        for encoder in self.encoders_:
+            is_dropped = self._impute_of(encoder.type) == "drop"
+            # A text in a column of numbers is a missing value.
+            if self.unknown == "drop" or (is_dropped and isinstance(encoder, NumberColumn)):
                 keep &= ~encoder.unusable(table)
         return keep
 
@@ -503,14 +504,14 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
             if getattr(encoder, "has_unusable", False) and not is_wrong_column:
                 continue  # such values are reported by `describe`
             is_wrong_column = is_wrong_column and n_present > 1 and self.unknown != "drop"
-            if self.unknown == "error" or is_wrong_column:
-                remedy = (
-                    "correct the file"
-                    if is_wrong_column
-                    else "correct the values, or ignore them with --unknown ignore"
-                )
-                raise table.error(f"{described} - {remedy}", encoder.name)
+            if is_wrong_column:
+                raise table.error(f"{described} - correct the file", encoder.name)
             messages.append(f"column {encoder.name!r}: {described}")
+        if messages and self.unknown == "error":
+            raise TableError(
+                f"{table.source}: {'; '.join(messages)} - correct the values, or ignore them with "
+                f"--unknown ignore"
+            )
         if messages:
             what = "values that the model cannot use count as missing"
             if self.unknown == "drop":
@@ -617,16 +618,63 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         -------
         dict of array
             The columns by name.
+
+        See Also
+        --------
+        to_texts : Decodes categories and dates, and returns one text per column of the table.
         """
         encoders = self._encoders_fitted
         if self.points != "vectors":
             return {encoders[0].name: column_from_texts(points)}
-        points, columns, start = np.asarray(points, dtype=float), dict[str, Any](), 0
-        for encoder in encoders:
-            stop = start + len(encoder.feature_names)
-            columns |= encoder.inverse(points[:, start:stop])
-            start = stop
+        columns = dict[str, Any]()
+        for encoder, features in self._encoded_parts(points):
+            columns |= encoder.inverse(features)
         return columns
+
+    def _encoded_parts(self, points: Any) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield each encoder with its columns of the points, which are vectors."""
+        points, start = np.asarray(points, dtype=float), 0
+        for encoder in self._encoders_fitted:
+            stop = start + len(encoder.feature_names)
+            yield encoder, points[:, start:stop]
+            start = stop
+
+    def to_texts(self, points: Any) -> dict[str, list[str]]:
+        """Describe points by one text per column of the table, for display.
+
+        Points need not correspond to rows of a table: in the pre-image of a kernel method, a
+        category can have a weight of 0.52.
+
+        Parameters
+        ----------
+        points : array of shape (n_rows, n_features), or DataFrame
+            The points, for a recipe with ``points="vectors"`` or ``points="rows"``.
+
+        Returns
+        -------
+        dict of list of str
+            The texts by column: numbers in the units of the table; booleans with their value,
+            "true (0.93)"; the most likely category and the second one with their weights, "Bonn
+            (0.52), Köln (0.31)"; dates in ISO format; and the most similar known text.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from mercer.tables import Recipe
+        >>> table = pd.DataFrame({"size": [1.0, 2.0, 4.0], "city": ["Bonn", "Ulm", "Bonn"]})
+        >>> recipe = Recipe(standardize=False).fit(table)
+        >>> recipe.to_texts(np.array([[1.5, 0.75, 0.25]]))
+        {'size': ['1.5'], 'city': ['Bonn (0.75), Ulm (0.25)']}
+        """
+        if self.points == "rows":
+            return {
+                e.name: [str(value) for value in points[e.name]]
+                if e.type in ("category", "text")
+                else e.to_texts(np.asarray(points[e.name], dtype=float)[:, None])
+                for e in self._encoders_fitted
+            }
+        return {e.name: e.to_texts(features) for e, features in self._encoded_parts(points)}
 
     @property
     def features(self) -> list[str]:

@@ -9,9 +9,9 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
@@ -28,7 +28,6 @@ from ._cell_notation import MISSING as MISSING
 from ._cell_notation import NUMBER as NUMBER
 from ._cell_notation import TEXT as TEXT
 from ._cell_notation import UNREADABLE as UNREADABLE
-from ._cell_notation import MissingMarks, Notation, detect_notation
 from ._cell_notation import column_from_texts as column_from_texts
 from ._cell_notation import is_number as is_number
 from ._cell_notation import is_rounded as is_rounded
@@ -93,6 +92,8 @@ class Table:
     integers : tuple of str, default=()
         Columns of numbers whose values are integers in the file, so that they are written as
         integers.
+    notations : dict of str, default={}
+        The notations of columns of a text file, as in `Source.notations`.
 
     Examples
     --------
@@ -110,6 +111,7 @@ class Table:
     index_columns: tuple[str, ...] = ()
     booleans: tuple[str, ...] = ()
     integers: tuple[str, ...] = ()
+    notations: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -212,29 +214,6 @@ class Table:
         cells[~is_missing] = present.astype(dtype)
         return cells
 
-    def select(self, names: Iterable[str]) -> Table:
-        """Return a table of some of the columns; an unknown name is an error."""
-        return replace(self, columns={name: self.column(name) for name in names})
-
-    def with_columns(self, other: Table) -> Table:
-        """Append the columns of another table with the same rows.
-
-        If both tables have a column of the same name, the new one is renamed: x becomes x_2.
-        """
-        columns, renamed = dict(self.columns), dict[str, str]()
-        for name, column in other.columns.items():
-            new, number = name, 2
-            while new in columns:
-                new, number = f"{name}_{number}", number + 1
-            columns[new], renamed[name] = column, new
-        return replace(
-            self,
-            columns=columns,
-            index_columns=self.index_columns + tuple(renamed[n] for n in other.index_columns),
-            booleans=self.booleans + tuple(renamed[n] for n in other.booleans if n in renamed),
-            integers=self.integers + tuple(renamed[n] for n in other.integers if n in renamed),
-        )
-
     @staticmethod
     def joined(tables: Sequence[Table]) -> Table:
         """Concatenate the rows of several tables with the same columns."""
@@ -292,21 +271,6 @@ def _joined(columns: Sequence[Any]) -> Any:
     return (
         np.concatenate(columns) if isinstance(first, np.ndarray) else reduce(concatenate, columns)
     )
-
-
-def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
-    """Convert the cells of a text file to a column, in the notation that all cells have.
-
-    Numbers with decimal commas, thousands separators, percent or currency signs become float64,
-    "true" and "false" become 1 and 0, and dates become datetime64[us].  Other columns, and integers
-    that float64 cannot represent exactly, stay text.  If `kind` is NUMBER and a cell is not a
-    number, the index of that cell is returned.
-    """
-    missing = MissingMarks()
-    notation = Notation(TEXT) if kind == TEXT else detect_notation(cells, missing)
-    if kind == NUMBER and notation.kind != NUMBER:
-        notation = Notation(NUMBER)
-    return notation.convert(cells, missing)
 
 
 def array_column(array: np.ndarray, kind: str | None = None) -> np.ndarray:

@@ -156,13 +156,17 @@ class Source(ABC):
             self.expect_notations(notations)
         kinds = self.shape.kinds
         changed = {name for name in texts if kinds.get(name) in (NUMBER, DATES)}
+        blocks: Iterable[Table]
         if changed:
-            yield from self._read(self.rows_per_block, kinds | dict.fromkeys(changed, TEXT))
+            blocks = self._read(self.rows_per_block, kinds | dict.fromkeys(changed, TEXT))
         elif self._cached_block is not None:
             self.fraction_read = 1.0
-            yield self._cached_block
+            blocks = [self._cached_block]
         else:
-            yield from self._read(self.rows_per_block, kinds)
+            blocks = self._read(self.rows_per_block, kinds)
+        found = self.notations
+        for block in blocks:
+            yield replace(block, notations=found)
 
     @property
     def column_names(self) -> list[str]:
@@ -273,6 +277,11 @@ class InMemorySource(Source):
         super().__init__(Path(), table.source)
         self._table, self._frame = table, frame
         self.notes += notes
+
+    @property
+    def notations(self) -> dict[str, str]:
+        """The notations of the file from which the table was read."""
+        return dict(self._table.notations)
 
     def expect_notations(self, notations: Mapping[str, str]) -> None:
         """Convert strings of a DataFrame in the given notations, as those of a file."""

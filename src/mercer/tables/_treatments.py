@@ -12,6 +12,7 @@ import numpy as np
 from ._cell_notation import GRAPHS, TEXT, UNREADABLE
 from ._column_contents import is_missing
 from ._column_encoders import (
+    DAYS_PER_YEAR,
     CategoryColumn,
     ColumnEncoder,
     DateColumn,
@@ -25,7 +26,7 @@ from ._table import Table, TableError, kind_of
 
 MAX_CATEGORIES = 400  # a category column has at most this many levels; rare ones are combined
 N_TEXT_FEATURES = 200  # number of features of a column of free text
-ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
+ALL = "all"  # in `onehot`, this allows one-hot encoding of all columns that contain categories
 
 
 class DecisionError(TableError):
@@ -228,7 +229,8 @@ class TreatmentMixin:
             fill = _statistic(table, summary, name, impute)
         if kind == "boolean" or not standardize:
             mean, scale = 0.0, 1.0
-        return NumberColumn(name, kind, fill, mean, scale, summary.n_unusable[name] > 0)
+        notation = summary.notations.get(name, "")
+        return NumberColumn(name, kind, fill, mean, scale, summary.n_unusable[name] > 0, notation)
 
     def _category(self, table: Table, summary: TableSummary, name: str) -> CategoryColumn:
         """Return the encoder of categories."""
@@ -255,7 +257,7 @@ class TreatmentMixin:
         """Return the encoder of dates."""
         start = int(summary.date_ranges[name][0].astype("datetime64[us]").astype(np.int64))
         mean, scale = summary.date_mean_and_scale(name)
-        per_year = 365.2425 * 86400
+        per_year = DAYS_PER_YEAR * 86400
         parts = summary.date_parts(name)
         return DateColumn(name, start, parts, (mean - start / 1e6) / per_year, scale / per_year)
 
