@@ -1,5 +1,6 @@
 """Comparison of several embeddings of the same points: table, figure, and failing models."""
 
+import sys
 import warnings
 
 import matplotlib
@@ -10,11 +11,19 @@ from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, FastICA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.manifold import trustworthiness
+from sklearn.manifold import TSNE, Isomap, SpectralEmbedding, trustworthiness
 
 import mercer
 from mercer import Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA, compare
-from mercer.app.comparison import MODELS, EmbeddingRequest, ModelSpec, choose_models
+from mercer.app.comparison import (
+    MODELS,
+    EmbeddingRequest,
+    KernelDistanceModel,
+    ModelSpec,
+    _registry,
+    choose_models,
+    find_model,
+)
 from mercer.kernels import RBF, Spectrum
 
 matplotlib.use("Agg")
@@ -173,6 +182,51 @@ def test_structured_points():
     alone = mercer.embedding_quality(WORDS, found.maps["MDS"], kernel=Spectrum(2))
     assert found.qualities["MDS"].auc == alone.auc
     assert "PCA was left out: it requires vectors" in str(found)
+
+
+def test_models_of_scikit_learn_are_fitted_if_they_are_named():
+    models = choose_models(["tsne", "isomap", "Spectral-Embedding"], EmbeddingRequest(60, 2, "rbf"))
+    assert [type(model) for model in models[0].values()] == [TSNE, Isomap, SpectralEmbedding]
+    assert [model.n_neighbors for model in list(models[0].values())[1:]] == [10, 10]
+    left_out = choose_models(None, EmbeddingRequest(60, 2, "rbf"))[1]
+    assert left_out["t-SNE"] == left_out["Isomap"] == "it is fitted only if it is named"
+    assert find_model("T-SNE") == find_model("TSNE") == "t-SNE" and find_model("GTM") is None
+    found = compare(X, models=["spectral embedding"])
+    expected = SpectralEmbedding(
+        2, affinity="nearest_neighbors", n_neighbors=10, random_state=0
+    ).fit_transform(X)
+    np.testing.assert_allclose(found.maps["spectral embedding"], expected, atol=1e-8)
+
+
+def test_umap_requires_its_package(monkeypatch):
+    monkeypatch.setattr("mercer.app.comparison._registry.find_spec", lambda name: None)
+    left_out = choose_models(None, EmbeddingRequest(60, 2, "rbf"))[1]
+    assert left_out["UMAP"] == "the package umap is not installed"
+
+
+def test_umap_is_imported_without_its_warning_about_tensorflow(monkeypatch, tmp_path):
+    text = "import warnings; warnings.warn('no tensorflow', ImportWarning)\n"
+    (tmp_path / "umap.py").write_text(text + "from sklearn.manifold import Isomap as UMAP\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "umap", raising=False)
+    monkeypatch.setattr(_registry, "_manifold_model", lambda kind, *args, **options: kind)
+    assert _registry._umap(EmbeddingRequest(60, 2, "rbf")) is Isomap
+    del sys.modules["umap"]
+
+
+def test_models_of_distances_accept_any_points():
+    kernel = Spectrum(2)
+    K = kernel(WORDS)
+    distances = np.sqrt(np.diag(K)[:, None] + np.diag(K) - 2 * K)
+    isomap = Isomap(n_neighbors=4, n_components=2, metric="precomputed")
+    model = KernelDistanceModel(isomap, kernel)
+    Z = model.fit_transform(WORDS)
+    np.testing.assert_allclose(Z, isomap.fit_transform(distances), atol=1e-8)
+    np.testing.assert_allclose(model.transform(WORDS[:2]), Z[:2], atol=1e-6)
+    request = EmbeddingRequest(len(WORDS), 2, kernel, vectors=False)
+    tsne = MODELS["t-SNE"].build(request)
+    assert tsne.fit_transform(WORDS).shape == (7, 2) and not hasattr(tsne, "transform")
+    assert MODELS["spectral embedding"].build(request).fit_transform(WORDS).shape == (7, 2)
 
 
 def test_gaps_are_for_probabilistic_pca():
