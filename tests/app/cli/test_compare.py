@@ -70,10 +70,10 @@ def test_numbers_and_structured_points(mercer, people, tmp_path):
 
 
 def test_too_many_classes_are_drawn_in_one_colour(mercer, tmp_path):
-    rows = "\n".join(f"{i % 7},{i * i % 11},{i % 5},name{i}" for i in range(40))
+    rows = "\n".join(f"{i % 7},{i * i % 11},{i % 5},name{i}" for i in range(60))
     (tmp_path / "a.csv").write_text(f"x,y,z,name\n{rows}\n")
     done = mercer("compare", "a.csv", "--color", "name", "--models", "PCA", "-o", "out", "-q")
-    assert done.code == 0 and "the figure uses a single colour: y has 40 classes" in done.err
+    assert done.code == 0 and "the figure uses a single colour: y has 60 classes" in done.err
     assert sorted(os.listdir(tmp_path / "out")) == ["comparison.csv", "comparison.png", "maps.csv"]
 
 

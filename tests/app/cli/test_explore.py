@@ -1,12 +1,12 @@
 """mercer explore: a page, a server, and what cannot be shown."""
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from urllib.parse import urlsplit
 
@@ -124,23 +124,51 @@ def test_a_server_until_it_is_interrupted(flowers):
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert answer.status == 200
         finally:
-            os.kill(run.pid, signal.SIGINT)
-        said = run.communicate(timeout=20)[1]
+            said = interrupt(run)
     assert run.returncode == 130 and "Traceback" not in said
 
 
-@pytest.mark.long
-def test_ctrl_c_ends_the_server_while_a_column_is_computed(flowers, tmp_path):
-    pytest.importorskip("tornado")
-    code = """
-import sys, threading, time
-from concurrent.futures import ThreadPoolExecutor
-from mercer.app.explorer._scene import Scene
+def interrupt(run):
+    """Press Ctrl-C, and return the messages of the process, which must end within two seconds."""
+    begun = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    try:
+        said = run.communicate(timeout=60)[1]
+    except subprocess.TimeoutExpired:
+        run.kill()
+        raise
+    assert time.monotonic() - begun < 2.0 + 2.0  # 0.3 s on an idle computer
+    return said
 
-def slow(self, one):  # as a column of many points, in threads that the interpreter waits for
-    print("computing", flush=True)
+
+# As a column of many points, in threads that the interpreter waits for.
+SLEEPING = """
     with ThreadPoolExecutor(1) as pool:
         pool.submit(time.sleep, 60).result()
+"""
+# As a fit to many points: one call of LAPACK takes longer than the limit.
+DECOMPOSING = """
+    eigh(A, driver="evr", overwrite_a=True)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("task", [SLEEPING, DECOMPOSING], ids=["sleeping", "decomposing"])
+def test_ctrl_c_ends_the_server_while_a_column_is_computed(flowers, task):
+    pytest.importorskip("tornado")
+    code = f"""
+import time
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from mercer._core.linalg import eigh
+from mercer.app.explorer._scene import Scene
+
+A = np.random.default_rng(0).normal(size=(3000, 3000))
+A = np.asfortranarray(A + A.T)
+
+def slow(self, one):
+    print("computing", flush=True)
+{task}
 
 Scene._trustworthiness = slow
 from mercer.app.cli import main
@@ -167,8 +195,8 @@ main()
             )
             try:
                 assert run.stdout.readline() == "computing\n"
+                time.sleep(1.0)  # the slow call has begun
             finally:
-                os.kill(run.pid, signal.SIGINT)
-            said = run.communicate(timeout=20)[1]
+                said = interrupt(run)
     assert run.returncode == 130 and "Traceback" not in said
     assert "interrupted; the running computation was cancelled" in said

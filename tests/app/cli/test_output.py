@@ -123,6 +123,24 @@ def test_tune_prints_a_command_for_the_shell(mercer, people):
     assert json.loads(again.out)["command"].startswith("mercer fit ridge ")
 
 
+def test_tune_prints_no_weights_of_terms(mercer, tmp_path):
+    path = tmp_path / "reviews.csv"
+    reviews = [f"{a} {b}" for a in ("good", "bad", "nice") for b in ("room", "food", "staff")]
+    lines = (f"{review},{i % 5}" for i, review in enumerate(reviews * 3))
+    path.write_text("review,stars\n" + "\n".join(lines) + "\n")
+    for kernel in ("BagOfWords(sublinear_tf=True)", "2.0*BagOfWords()"):
+        options = ("--target", "stars", "--kernel", kernel)
+        done = mercer("tune", "ridge", path, *options, "-q", "-o", "tuned.mercer")
+        assert done.code == 0 and "BagOfWords" in done.out and "room" not in done.out, done
+        assert mercer(*shlex.split(done.out)[1:], "-q", "-o", "again.mercer").code == 0
+        tuned, again = (library.load(tmp_path / f"{n}.mercer") for n in ("tuned", "again"))
+        assert "'room': " in repr(tuned.estimator.kernel)
+        np.testing.assert_allclose(again.predict(path), tuned.predict(path), rtol=1e-6)
+    given = "BagOfWords(tfidf={'good': 1.0, 'room': 2.0})"
+    done = mercer("tune", "ridge", path, "--target", "stars", "--kernel", given, "-q")
+    assert "'room': 2.0" in " ".join(shlex.split(done.out)), done
+
+
 def test_tune_of_a_pipeline_says_what_to_do():
     X = np.random.default_rng(0).normal(size=(20, 2))
     pipeline = make_pipeline(StandardScaler(), library.KernelRidge())

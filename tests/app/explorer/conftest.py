@@ -110,7 +110,11 @@ def shared(chromium):
 
 
 def _page(chromium):
-    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 800},
+        accept_downloads=True,
+        reduced_motion="reduce",  # so that points do not move for a while after each change
+    )
     context.set_default_timeout(60_000)  # other processes may be busy
     page = Opened(context.new_page())
     yield page

@@ -7,45 +7,17 @@ import time
 
 import numpy as np
 import pytest
-from wire import unpack
+from wire import Talk
 
 from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._core import capture_progress
-from mercer.app.explorer._controller import Controller, Superseded
+from mercer.app.explorer._jobs import Cancelled, Job
 from mercer.app.explorer._scene import WatchedScene
 from mercer.datasets import circles
 
 
 def as_text(data):
     return base64.b64encode(data).decode()
-
-
-class Talk:
-    """A session and the messages that it has sent."""
-
-    def __init__(self, scene, **options):
-        self.said = []
-        self.came = threading.Condition()
-        self.controller = Controller(scene, self.hear, **options)
-
-    def hear(self, data):
-        with self.came:
-            self.said.append(unpack(data))
-            self.came.notify_all()
-
-    def ask(self, **question):
-        self.controller.handle(question)
-
-    def next(self, kind):
-        """Wait for a message of a type, and return the last one."""
-        with self.came:
-            assert self.came.wait_for(lambda: self.all(kind), timeout=20), self.said
-            found = self.all(kind)[-1]
-            self.said.clear()
-        return found
-
-    def all(self, kind):
-        return [one for one in self.said if one["kind"] == kind]
 
 
 @pytest.fixture
@@ -135,13 +107,13 @@ def test_lines(talk, blobs):
 
 def test_the_newest_question_wins(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(lambda: gate.wait(20))
+    talk.controller.jobs.submit("fits", Job(lambda: gate.wait(20)))
     for length in (0.5, 1.0, 4.0):
         talk.ask(type="fit", kernel=f"RBF({length})")
     gate.set()
     assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=4.0)"
     finished = threading.Event()
-    talk.controller._fits.submit(finished.set)
+    talk.controller.jobs.submit("fits", Job(finished.set))
     assert finished.wait(20)
     assert talk.all("embeddings") == []  # the other two were dropped
     assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
@@ -151,10 +123,10 @@ def test_a_fit_that_is_overtaken_ends_at_its_next_step():
     X, _ = circles(400, random_state=0)
 
     def stop(text):
-        raise Superseded
+        raise Cancelled
 
     model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1)
-    with capture_progress(stop), pytest.raises(Superseded):
+    with capture_progress(stop), pytest.raises(Cancelled):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
 
@@ -187,13 +159,12 @@ def test_parameters_components_axes_and_the_second_map(talk):
     assert talk.next("embeddings")["panes"][1]["title"] == "the data"
     talk.ask(type="fit", second="none")
     assert len(talk.next("embeddings")["panes"]) == 1
+    talk.said.clear()
     talk.ask(type="fit", second="gtm")
     error = (
-        "the second embedding 'gtm' is not available for these points; the options are none, data"
+        "the second embedding 'gtm' is not available for these points; the options are none, data, "
+        "kernel-pca, pca, ppca, mds, sammon"
     )
-    talk.said.clear()
-    while not any("error" in one and one["error"] for one in talk.all("state")):
-        time.sleep(0.01)
     assert talk.next("state")["error"].startswith(error)
 
 
@@ -231,6 +202,20 @@ def test_what_is_no_question_is_not_heard(talk, question):
 def test_the_selection(talk):
     talk.ask(type="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
     assert talk.controller.selection.tolist() == [3, 5]
+
+
+def test_the_rows_that_pass_the_filters(talk):
+    n = len(talk.controller.scene)
+    assert talk.controller.filtered.tolist() == list(range(n))
+    passing = np.arange(n) % 7 == 2
+    bits = as_text(np.packbits(passing, bitorder="little").tobytes())
+    talk.ask(type="filter", mask=bits)
+    assert talk.controller.filtered.tolist() == np.flatnonzero(passing).tolist()
+    talk.ask(type="filter", mask=as_text(b"1"))  # too short
+    assert talk.controller.filtered.tolist() == list(range(n))
+    talk.ask(type="filter", mask=bits)
+    talk.ask(type="filter", mask=None)
+    assert talk.controller.filtered.tolist() == list(range(n))
 
 
 def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
@@ -281,12 +266,12 @@ def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
 
 def test_an_invalid_kernel_replaces_a_running_fit(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(lambda: gate.wait(20))
+    talk.controller.jobs.submit("fits", Job(lambda: gate.wait(20)))
     talk.ask(type="fit", kernel="RBF(4.0)", token=1)
     talk.ask(type="fit", kernel="RBF(4.0", token=2)
     gate.set()
     finished = threading.Event()
-    talk.controller._fits.submit(finished.set)
+    talk.controller.jobs.submit("fits", Job(finished.set))
     assert finished.wait(20)
     assert talk.all("embeddings") == []
     assert [(one["token"], bool(one["error"])) for one in talk.all("state")] == [(2, True)]

@@ -114,9 +114,9 @@ def test_an_explorer_in_a_notebook(notebook, opened):
     notebook.until(f"() => {{ ({opened.find})(); return window.ex !== null; }}")
     assert all(url.startswith("blob:") for url in opened.asked)
     opened("ex.setSelection(ex.combineSelection(i => i < 3, 'set'), 'three')")
-    opened("ex.requestPreimage(ex.panes[0], 0.1, 0.1)")
-    notebook.until("ex.preimageCard.querySelector('dl') !== null")
+    opened("ex.point.request(ex.panes[0], 0.1, 0.1)")
+    notebook.until("ex.point.card.querySelector('dl') !== null")
     opened("ex.requestFit({kernel: 'RBF(1.0)'}, 0)")
     notebook.until("ex.form.message.kernel === 'RBF(length_scale=1.0)'")
-    _, said = notebook.run("print(explorer.selection, explorer.scene.maps[0].model.kernel_)")
+    _, said = notebook.run("print(explorer.selection, explorer.scene.embeddings[0].model.kernel_)")
     assert said == "[0 1 2] RBF(length_scale=1.0)\n"

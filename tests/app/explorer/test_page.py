@@ -42,6 +42,7 @@ def rings():
         "name": names,
         "decimal": decimals,
         "date": days,
+        "time": days + np.arange(300) * np.timedelta64(1500, "ms") - np.timedelta64(30_000, "D"),
         "length (cm)": np.arange(300) % 7,
         "id": 2**60 + np.arange(300),
         "and": np.arange(300),
@@ -56,6 +57,7 @@ def page(shared, saved):
     if not shared.asked:
         shared.go(saved)
     shared("""() => { ex.clear(); ex.setTool('move'); ex.colourBy('ring');
+      ex.tabs.show('Selection'); ex.table.setOpen(false);
       ex.panes.forEach(pane => { pane.cursor = null; pane.fit(); });
       document.activeElement.blur(); }""")
     return shared
@@ -75,6 +77,7 @@ def test_a_page_asks_nowhere_and_hostile_text_stays_text(page, saved):
     assert page.asked == [saved.as_uri()]
     assert page.page.title() == HOSTILE
     assert page.page.locator("h1").inner_text() == HOSTILE
+    page("ex.table.setOpen(true)")
     assert page.page.locator("tbody td", has_text="onerror").inner_text() == HOSTILE
     assert page.page.locator(".tip dd", has_text="onerror").count() == 1
     assert page("document.images.length + document.scripts.length") == 2
@@ -99,7 +102,11 @@ def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
     table = rings.scene.table.columns
     assert list(rows[0]) == ["row", *table]
     for name, values in table.items():
-        if values.dtype == object:
+        if values.dtype.kind == "M":  # ISO dates; all of a column have the same length
+            texts = [row[name] for row in rows]
+            assert np.array(texts, "M8[us]").tolist() == values[expected].tolist()
+            assert {len(text) for text in texts} == {10 if name == "date" else 23}
+        elif values.dtype == object:
             assert [row[name] for row in rows] == values[expected].tolist()
         else:  # bit-for-bit identical
             numbers = [float(row[name] or "nan") for row in rows]
@@ -209,7 +216,8 @@ def test_queries(page, query, expected):
         ("decimal > 2024-01-05", '"2024-01-05" is not a number.'),
         ("decimal >", 'A value is missing after "decimal >".'),
         ("decimal > and ring = outer", 'A value is missing after "decimal >".'),
-        ("dat < 2024-01-05", 'There is no column "dat". Columns are and, date, decimal'),
+        ("dat < 2024-01-05", 'There is no column "dat"; did you mean "date"?'),
+        ("days < 3", 'There is no column "days". Columns are and, date, decimal'),
         ("12:30", 'There is no column "12".'),
         ("ring = outer and", "A condition is missing at the end."),
         ("ring = outer and or decimal > 1", 'A condition is missing before "or decimal > 1".'),
@@ -349,8 +357,11 @@ def test_a_million_points(opened, tmp_path):
     turn = np.linspace(0, 2 * np.pi, 61)[:-1]
     polygon = np.column_stack([np.cos(turn), np.sin(turn) * (1 + 0.5 * np.cos(5 * turn))])
     around = "polygon => { ex.selectInside(ex.panes[0], polygon, 'set'); return ex.lassoTime; }"
-    frames, taken = [], []  # in ms; several, because other processes may be busy
-    while len(taken) < 5 and (min(frames, default=99) >= 50 or min(taken, default=999) >= 500):
+    # In ms.  The limits are several times the times on an idle computer (20 ms and 150 ms).
+    frames, taken, frame_limit, lasso_limit = [], [], 200, 1000
+    while len(taken) < 5 and not (
+        min(frames, default=np.inf) < frame_limit and min(taken, default=np.inf) < lasso_limit
+    ):
         frames.append(page(moving))
         taken.append(page(around, polygon.tolist()))
     found = page(
@@ -363,8 +374,8 @@ def test_a_million_points(opened, tmp_path):
     for i in expected.tolist():
         code = (code * 31 + i) % 1000003
     assert found == [len(expected), code]
-    assert min(frames) < 50, frames
-    assert min(taken) < 500, taken
+    assert min(frames) < frame_limit, frames
+    assert min(taken) < lasso_limit, taken
 
 
 @pytest.mark.parametrize("kind", ["integers", "decimals", "floats", "texts"])
@@ -399,3 +410,71 @@ def test_places_that_were_looked_at_beforehand(rings, opened, tmp_path):
     np.testing.assert_allclose(message, expected.points[0], rtol=1e-3, atol=1e-5)
     assert f"= {expected.residual:.4g} in the feature space" in page.status
     assert "Nearest of the 5 × 5 stored positions" in page.status
+
+
+def test_filters_limit_selections_and_are_undone(page, rings):
+    """Points that do not satisfy all filters are faint and cannot be selected."""
+    table = rings.scene.table.columns
+    page("ex.setFilter(ex.column('ring'), {excluded: ['inner'], missing: true})")
+    page("ex.setFilter(ex.column('decimal'), {low: 0, high: 1, missing: true})")
+    page("ex.commit('filters')")
+    decimal = table["decimal"]
+    in_range = np.isnan(decimal) | ((decimal >= 0) & (decimal <= 1))
+    expected = (table["ring"] == "outer") & in_range
+    assert page("Array.from(ex.filters.active)") == expected.astype(int).tolist()
+    assert page("ex.filters.count") == expected.sum()
+    page("() => { window.test = ex.filters.passesOthers('ring'); }")
+    passes = page("Array.from(ex.filters.active, (_, i) => window.test(i))")
+    assert passes == in_range.tolist()
+    page.page.get_by_role("button", name="Select ring outer").click()
+    assert page("Array.from(ex.selectedRows())") == np.flatnonzero(expected).tolist()
+    undo, redo = (page.page.get_by_role("button", name=name) for name in ("Undo", "Redo"))
+    undo.click()
+    assert page.status == "Undone: selection: ring outer."
+    assert page("ex.count") == 0
+    undo.click()
+    assert page("[ex.filters.count, ex.filters.byName.size]") == [300, 0]
+    redo.click()
+    redo.click()
+    assert page("Array.from(ex.selectedRows())") == np.flatnonzero(expected).tolist()
+    assert redo.is_disabled()
+    page("() => { ex.setFilters(new Map()); ex.clear(); }")
+
+
+def test_tabs_by_keyboard(page):
+    page.page.get_by_role("tab", name="Selection").click()
+    page.page.keyboard.press("ArrowRight")
+    assert page("ex.tabs.current") == "Point"
+    assert page.page.get_by_role("tab", name="Point").get_attribute("aria-selected") == "true"
+    page.page.keyboard.press("Home")
+    assert page("ex.tabs.current") == "Columns"
+
+
+def test_rare_classes_are_drawn_last_and_equal_ones_mixed(page):
+    """Common classes would hide a few points with another label."""
+    rank = """([colours, mask]) => { ex.colours.set(colours); ex.selected = Uint8Array.from(mask);
+      ex.count = mask.reduce((a, b) => a + b); ex.order = null; const order = ex.paintOrder();
+      ex.clear(); return Array.from(order); }"""
+    rare = np.isin(np.arange(300), [5, 17, 200])
+    order = np.array(page(rank, [np.where(rare, 7, 9).tolist(), [0] * 300]))
+    assert sorted(order) == list(range(300))
+    assert set(order[-3:]) == {5, 17, 200}
+    half = np.arange(300) >= 150
+    order = np.array(page(rank, [np.where(half, 7, 9).tolist(), [0] * 300]))
+    assert 50 < np.sum(half[order[:150]]) < 100  # two classes of equal size are mixed
+    chosen = half | (np.arange(300) < 4)  # of the first class, only four points are selected
+    order = np.array(page(rank, [np.where(half, 7, 9).tolist(), chosen.astype(int).tolist()]))
+    assert np.all(half[order[:150]])
+    page("ex.colourBy('ring')")
+
+
+def test_undo_restores_the_text_of_the_search(page):
+    box = page.page.get_by_label("Search")
+    for query in ("ring = inner", "ring = outer"):
+        box.fill(query)
+        box.press("Enter")
+        page.until(f"ex.status.textContent.includes({query!r})")
+    page.page.get_by_role("button", name="Undo").click()
+    assert box.input_value() == "ring = inner"
+    assert page("ex.selectionText").endswith("points selected: ring = inner.")
+    page("() => { ex.clear(); ex.search.value = ''; }")

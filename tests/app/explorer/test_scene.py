@@ -1,11 +1,16 @@
 """Scenes for points of every kind, and errors for points that cannot be shown."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from mercer import Graphs, KernelPCA, ProbabilisticPCA
+from mercer.app.explorer._embeddings import embedding_of
+from mercer.app.explorer._scene import Scene
 from mercer.datasets import circles
+from mercer.tables import Recipe, Table
 
 X, y = circles(60, random_state=0)
 MODEL = KernelPCA(2, kernel="rbf", gamma=2.0).fit(X)
@@ -16,6 +21,7 @@ def test_a_model_is_explored_by_itself():
     assert repr(explorer) == "<Explorer: 60 points, kernel PCA and the data>"
     assert list(explorer.scene.table.columns) == ["x1", "x2", "color"]
     assert explorer.selection.tolist() == []
+    assert explorer.filtered.tolist() == list(range(60))
     other = ProbabilisticPCA(1).fit(X)
     with pytest.raises(
         ValueError, match="does not store the points it was fitted to; pass the poi"
@@ -121,3 +127,43 @@ def test_large_data_travel_in_columns_that_are_asked_for(monkeypatch):
 
 def test_the_same_scene_is_the_same_page():
     assert MODEL.explore(X, color=y).html() == MODEL.explore(X, color=y).html()
+
+
+def test_columns_of_dates_and_booleans():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2024-03-01", periods=60, tz="Europe/Berlin")
+    flags = [True, None, False] * 20
+    table = {"day": days, "flag": flags, "date": [d.date() for d in days], "even": y > 0}
+    scene = MODEL.explore(X, table=table).scene
+    kinds = {name: scene.table.columns[name].dtype.kind for name in table}
+    assert kinds == {"day": "M", "flag": "f", "date": "M", "even": "f"}
+    assert scene.column("day")["type"] == scene.column("date")["type"] == "dates"
+    for name in ("flag", "even"):
+        assert scene.column(name)["values"][-2:] == ["false", "true"]
+    assert scene.column("flag")["missing"] is not None
+    again = MODEL.explore(X, table=scene.table).scene
+    assert again.table.booleans == ("flag", "even")
+    new = replace(scene.table.take(slice(0, 2)), booleans=("flag", "even"))
+    more = scene.projected(new)
+    assert more.column("day")["type"] == "dates" and more.table.booleans == ("flag", "even")
+    texts = dict(new.columns) | {"day": np.array(["now", None], dtype=object)}
+    del texts["date"]
+    more = scene.projected(replace(new, columns=texts))
+    assert more.table.columns["day"][-3:].tolist() == ["2024-04-28T22:00", "now", None]
+    assert np.isnat(more.table.columns["date"][-2:]).all()
+
+
+def test_preimages_of_mixed_tables_have_one_text_per_column():
+    city = np.array(["Bonn", "Köln", "Ulm"], dtype=object)[np.arange(60) % 3]
+    table = Table({"x": X[:, 0], "city": city, "member": y * 1.0}, booleans=("member",))
+    recipe = Recipe(standardize=True, onehot="all").fit(table)
+    points = recipe.transform(table)
+    embedding = embedding_of(ProbabilisticPCA(2).fit(points), points)
+    scene = Scene("mixed", table, points, (embedding,), recipe)
+    names, texts = zip(*scene.record(points[1:2]), strict=True)
+    assert names == ("x", "city", "member") and texts[1] == "Köln (1.00)"
+    assert texts[2] == f"{'true' if y[1] else 'false'} ({y[1]:.2f})"
+    stored = scene.to_message(live=False, preimages=3)["panes"][0]["preimages"]
+    positions, _ = embedding.grid(3, 0.0)
+    expected = scene.record(embedding.preimages(positions[4:5])[0].points)
+    assert len(stored["records"]) == 9 and stored["records"][4] == expected

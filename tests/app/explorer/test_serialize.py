@@ -21,6 +21,8 @@ def restored(message):
             None if gone else message["values"][code]
             for code, gone in zip(data, absent, strict=True)
         ]
+    if message["type"] == "dates":
+        return np.where(absent, np.nan, data * float(message["step"]))
     values = data / message["divisor"] if message.get("divisor", 1) != 1 else data.astype(float)
     return np.where(absent, np.nan, values)
 
@@ -73,3 +75,31 @@ def test_texts_by_codes():
     message = column_message("t", values)
     assert message["data"].itemsize == 1
     assert restored(message) == values.tolist()
+
+
+DATES = {
+    "days": ("2024-05-31", "2024-06-01", 86_400_000_000, 2),
+    "minutes": ("2024-05-31T18:30", "2024-05-31", 60_000_000, 4),
+    "milliseconds": ("2024-05-31T18:30:00.125", "1969-12-31T23:59:59.875", 1000, 8),
+    "microseconds": ("2024-05-31T18:30:00.000001", "1700-01-01", 1, 8),
+    "long ago": ("-4712-11-24", "12024-01-01", 86_400_000_000, 4),
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_dates_come_back_to_the_microsecond(name, has_missing):
+    first, second, step, size = DATES[name]
+    dates = np.array([first, second, "NaT" if has_missing else first], dtype="datetime64[us]")
+    message = column_message("day", dates)
+    assert (message["type"], message["step"]) == ("dates", step)
+    assert message["data"].itemsize == size
+    expected = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(float))
+    np.testing.assert_array_equal(restored(message), expected)
+    empty = column_message("day", np.full(3, "NaT", dtype="datetime64[us]"))
+    assert np.isnan(restored(empty)).all()
+
+
+def test_booleans_are_texts():
+    message = column_message("b", np.array([1.0, np.nan, 0.0]), boolean=True)
+    assert restored(message) == ["true", None, "false"]

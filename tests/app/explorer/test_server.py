@@ -44,7 +44,8 @@ def served(blobs, tmp_path_factory):
 def page(shared, served):
     if not shared.asked:
         shared.go(served.url)
-    shared("() => { ex.clear(); ex.setTool('move'); ex.panes.forEach(pane => pane.fit()); }")
+    shared("""() => { ex.clear(); ex.setTool('move'); ex.tabs.show('Model');
+      ex.panes.forEach(pane => pane.fit()); }""")
     return shared
 
 
@@ -59,7 +60,7 @@ def test_only_the_server_receives_requests(page, served):
 
 def test_a_click_gives_the_preimage_of_the_expansion(page, blobs):
     page.page.mouse.click(*page.place(0.1, -0.2))
-    page.until("ex.preimageCard.querySelector('dl')")
+    page.until("ex.point.card.querySelector('dl')")
     x, y = page("ex.panes[0].marker")
     model = blobs.scene.embeddings[0].model
     expected = model.decode([[x, y, 0.0]]).preimage()
@@ -67,7 +68,7 @@ def test_a_click_gives_the_preimage_of_the_expansion(page, blobs):
     np.testing.assert_allclose(np.array(message, dtype=float), expected.points[0], rtol=1e-4)
     assert f"= {expected.residuals[0]:.4g} in the feature space" in page.status
     page.page.mouse.click(*page.place(0.5, 0.5, pane=1))
-    page.until("ex.preimageCard.textContent.includes('Inverse transform of the position')")
+    page.until("ex.point.card.textContent.includes('Inverse transform of the position')")
 
 
 def test_a_slider_redraws_the_map(page, blobs):
@@ -174,7 +175,7 @@ def test_a_page_reports_that_the_server_has_stopped(blobs, opened):
     serving = serve(lambda: blobs.scene).start()
     page = opened.go(serving.url)
     serving.stop()
-    page.until("ex.notices.textContent.includes('The connection to the server was closed')")
+    page.until("ex.root.textContent.includes('The connection to the server was closed')")
 
 
 def test_what_takes_long_waits_for_a_press(page, monkeypatch):
@@ -224,6 +225,7 @@ def test_new_data_in_the_same_map_and_a_page_to_take_away(page, blobs, tmp_path,
         page("Array.from(ex.panes[1].x.slice(0, 12))"),
         atol=1e-5,
     )
+    page.page.get_by_role("button", name="Save or open the session").click()
     with page.page.expect_download() as found:
         page.page.get_by_role("button", name="Save this page").click()
     found.value.save_as(tmp_path / "explorer.html")

@@ -27,6 +27,7 @@ from ._options import (
     option,
     output_option,
     positive,
+    print_treatments,
     read_table,
     report_dropped_rows,
     seed_option,
@@ -207,7 +208,8 @@ class ImageShape(click.ParamType):
 @embedding_options()
 @option(
     "--second",
-    "Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
+    "Second embedding to show: a kernel such as 'Laplacian(2.0)' for a second kernel PCA, a model "
+    "of mercer compare such as kernel-pca, ppca, t-sne or gplvm, data (two columns), or none.",
     "NAME",
     default="auto",
 )
@@ -217,6 +219,11 @@ class ImageShape(click.ParamType):
     type=ImageShape(),
 )
 @option("--new", "File with new rows to project into the same embeddings.", "FILE")
+@option(
+    "--session session_file",
+    "Session to show, saved with Session > Save session on a page.",
+    "FILE",
+)
 @seed_option
 @set_pca_option
 @option("--port", "Port of the server; by default any free port.", type=click.IntRange(0, 65535))
@@ -239,6 +246,7 @@ def explore(
     second: str,
     image_shape: tuple[int, ...] | None,
     new: str | None,
+    session_file: str | None,
     port: int | None,
     no_browser: bool,
     export: str | None,
@@ -257,11 +265,18 @@ def explore(
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
     data = options.data
+    shown = None if session_file is None else explorer.read_session(session_file)
 
     def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
         with session.reading(source):
-            table, recipe = read_table(session, source, recipe)
+            table = source.table()
+            recipe, color, notes = explorer.first_look(table, recipe, options.color)
+            recipe.notations_ = source.notations
+            print_treatments(session, recipe)
+            report_dropped_rows(recipe, table, session)
+        for note in notes:
+            session.note(note)
         requested = estimators.KernelPCA(**options.pca_parameters())
         model, planned = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
@@ -276,9 +291,11 @@ def explore(
                 recipe=recipe,
                 model=model,
                 second=second,
-                color=options.color,
+                color=color,
                 image=image_shape,
-                notes=(*recipe.describe(), *source.notes),
+                notes=(*notes, *explorer.describe_features(recipe), *source.notes),
+                session=shown,
+                reading=open_table_code(source, data),
             )
             if new is not None:
                 scene = scene.projected(data.open(session, new, recipe).table(recipe.text_columns))
@@ -314,20 +331,22 @@ def explore(
     try:
         server.wait()
     except KeyboardInterrupt:
-        if server.is_busy:
-            _exit_at_once(None if watched is not None else Path(source.path))
-        raise
+        _exit_at_once(None if watched is not None else Path(source.path), server.is_busy)
 
 
-def _exit_at_once(temporary: Path | None) -> NoReturn:
+def _exit_at_once(temporary: Path | None, is_busy: bool) -> NoReturn:
     """Exit the process immediately, even if a thread is still computing.
 
-    A normal exit would wait for the computation, because Ctrl-C does not interrupt worker threads.
+    A normal exit would wait for the computation, because Ctrl-C does not interrupt worker threads,
+    and release all points and modules one by one, which takes a second or more on a busy computer.
     `temporary` is the temporary copy of standard input, which a normal exit would remove.
     """
     if temporary is not None:
         temporary.unlink(missing_ok=True)
-    click.echo("interrupted; the running computation was cancelled", err=True)
+    suffix = (
+        "the running computation was cancelled" if is_busy else "existing files were not changed"
+    )
+    click.echo(f"interrupted; {suffix}", err=True)
     sys.stdout.flush()
     os._exit(INTERRUPTED)
 
@@ -346,8 +365,9 @@ def _exit_at_once(temporary: Path | None) -> NoReturn:
 )
 @option(
     "-m --models",
-    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
-    "Bayesian GPLVM; by default all models that are fast enough for the number of points.",
+    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, Bayesian "
+    "GPLVM, t-SNE, UMAP, Isomap, spectral embedding; by default all except the last four that are "
+    "fast enough for the number of points.",
     "NAMES",
     multiple=True,
 )

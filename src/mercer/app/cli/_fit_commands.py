@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shlex
 from dataclasses import dataclass
 from inspect import signature
@@ -623,18 +624,31 @@ def tune(
     changed = {k: v for k, v in after.items() if k != "kernel" and repr(v) != repr(before[k])}
     kept = tuple(text for text in options.more if text.partition("=")[0] not in changed)
     words = ["mercer", "fit", *_given_words(ctx, skip=("objective", "kernel", "more", "output"))]
-    words += ["--kernel", repr(model.kernel)]
+    kernel = repr(_without_term_weights(model.kernel, before["kernel"]))
+    words += ["--kernel", kernel]
     for text in (*kept, *(f"{name}={value!r}" for name, value in changed.items())):
         words += ["--set", text]
     session.result(
         shlex.join(words),
-        kernel=repr(model.kernel),
+        kernel=kernel,
         value=result.value,
         objective=objective,
         converged=result.converged,
         command=shlex.join(words),
         **{name: after[name] for name in ("alpha", "C") if name in after},
     )
+
+
+def _without_term_weights(kernel: Any, given: Any) -> Any:
+    """Return a tuned kernel on texts without the weights of terms, which `fit` computes again."""
+    from ...kernels import parse_if_expression
+
+    weights = [name for name, value in kernel.get_params().items() if isinstance(value, dict)]
+    if not weights:
+        return kernel
+    parameters = parse_if_expression(given).get_params()
+    computed = {name: True for name in weights if parameters.get(name) is True}
+    return copy.deepcopy(kernel).set_params(**computed)
 
 
 def _given_words(ctx: click.Context, skip: tuple[str, ...]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core import page_palette
 from ...estimators import KernelPCA
 from ...tables import Source
 from ._pca_job import PCAFigure, evenly_spaced
@@ -56,7 +57,7 @@ def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
         for row in figure.recipe.treatments_
     )
     escaped["notes"] = "".join(f"<li>{html.escape(text)}</li>" for text in source.notes)
-    escaped["data"] = _json(_plot_data(figure, indices))
+    escaped["data"] = _json(_plot_data(figure, indices) | {"palette": page_palette()})
     page = files(__package__).joinpath("report.html").read_text("utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: escaped[match[1]], page)
 

@@ -330,7 +330,6 @@ def read_table(
     """Read all rows and fit the recipe; print its description and the number of dropped rows."""
     table = source.table()
     recipe = recipe.fit(table)
-    recipe.notations_ = source.notations
     print_treatments(session, recipe)
     report_dropped_rows(recipe, table, session)
     return table, recipe

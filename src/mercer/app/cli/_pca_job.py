@@ -141,7 +141,6 @@ class PCARun:
         with self.session.reading(self.source):
             table = self.source.table()
             recipe = self.recipe.fit(table)
-            recipe.notations_ = self.source.notations
         print_treatments(self.session, recipe)
         model = KernelPCA(**self.parameters)
         with self.session.progress("components"), self.session.capture_warnings():
@@ -180,7 +179,6 @@ class PCARun:
             if self.output is not None:
                 shutil.rmtree(self._work_folder, ignore_errors=True)
             recipe = self.recipe.fit(self._blocks("columns"))
-            recipe.notations_ = self.source.notations
             print_treatments(self.session, recipe)
             model = self._initial_model(recipe)
         for number, block in enumerate(self._blocks("components"), start=1):

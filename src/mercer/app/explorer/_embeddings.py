@@ -1,24 +1,41 @@
-"""Embeddings of points, the models that compute them, and their expected run times."""
+"""Embeddings of points: coordinates, pre-images, contours, and their messages for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from ... import estimators
-from ..._core import Points, is_table, length, same_points, take
+from ..._core import Points, is_table, length, report_step, same_points, slices, take
 from ...estimators import KernelPCA
-from ...kernels import Kernel
-from ...solvers import Plan
+from ..comparison import MODELS, find_model
 from ._serialize import Message
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
+_PREIMAGE_GRID_SIZE = 33  # the same if each position needs an iterative pre-image
+_MAX_MATRIX_DIMENSIONS = 6  # the panel of components shows all pairs of the first 6 dimensions
 _MAX_LEVELS = 9  # approximate number of contour levels
+_BLOCK_ROWS = 4096  # functions of many points are evaluated in blocks, to report the progress
 _MAGNIFICATION_DECADES = 3.0  # values more than 3 decades below the largest are clipped
+
+
+def evaluate_in_blocks(function: Callable[[Points], np.ndarray], X: Points) -> np.ndarray:
+    """Return a function of each point, computed in blocks; `capture_progress` can stop it between.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.app.explorer._embeddings import evaluate_in_blocks
+    >>> evaluate_in_blocks(lambda X: X.sum(axis=1), np.ones((3, 2)))
+    array([2., 2., 2.])
+    """
+    n, values = length(X), []
+    for rows in slices(n, _BLOCK_ROWS) or [slice(0, 0)]:
+        values.append(np.asarray(function(take(X, rows))))
+        report_step(f"{min(rows.stop, n)} of {n} points", rows.stop, n)
+    return np.concatenate(values)
 
 
 class Preimage(NamedTuple):
@@ -75,6 +92,11 @@ class Embedding:
         The dimensions on the horizontal and the vertical axis.
     names : tuple of str
         Names of the dimensions; by default they are numbered.
+    name : str
+        The name of the model in `ModelRequest`; "given" for a model that the user passed.
+    signs : tuple of int
+        For each dimension 1, or -1 if its sign is the opposite of the sign that the model computes;
+        () means that no sign differs.  All methods take and return coordinates with these signs.
     """
 
     title: str
@@ -82,6 +104,8 @@ class Embedding:
     coordinates: np.ndarray
     shown_dims: tuple[int, int] = (0, 1)
     names: tuple[str, ...] = ()
+    name: str = "given"
+    signs: tuple[int, ...] = ()
 
     @property
     def is_kernel_pca(self) -> bool:
@@ -97,11 +121,75 @@ class Embedding:
             return self.coordinates.shape[1] == 2
         return hasattr(self.model, "inverse_transform")
 
+    @property
+    def can_transform(self) -> bool:
+        """Whether the model can embed new points; t-SNE, for example, cannot."""
+        return hasattr(self.model, "transform")
+
+    def transform(self, X: Points) -> np.ndarray:
+        """Return the coordinates of points; NaN if the model cannot embed new points."""
+        if not self.can_transform:
+            return np.full((length(X), self.coordinates.shape[1]), np.nan)
+        Z = evaluate_in_blocks(self.model.transform, X)
+        return Z * np.asarray(self.signs) if self.signs else Z
+
+    def aligned_with(self, old: Embedding) -> Embedding:
+        """Return the embedding with signs such that no dimension is reflected relative to `old`.
+
+        The sign of a component is arbitrary.  For each dimension that both embeddings have, the
+        correlation of the coordinates of their common points is made non-negative.
+        """
+        if isinstance(self.model, IdentityEmbedding) or isinstance(old.model, IdentityEmbedding):
+            return self
+        n, k = (
+            min(pair) for pair in zip(self.coordinates.shape, old.coordinates.shape, strict=True)
+        )
+        Z, Z_old = (e.coordinates[:n, :k].astype(float) for e in (self, old))
+        known = np.isfinite(Z).all(axis=1) & np.isfinite(Z_old).all(axis=1)
+        products = np.sum((Z[known] - Z[known].mean(axis=0)) * Z_old[known], axis=0)
+        flips = np.ones(self.coordinates.shape[1], dtype=int)
+        flips[:k][products < 0] = -1
+        return self.with_signs(flips * np.asarray(self.signs or 1))
+
+    def oriented(self, axes: Any, signs: Any) -> Embedding:
+        """Return the embedding with other shown dimensions and signs, which are validated."""
+        across, up = (int(j) for j in axes)
+        k = self.coordinates.shape[1]
+        signs = [int(sign) for sign in signs] or [1] * k
+        if not 0 <= min(across, up) <= max(across, up) < max(2, k):
+            raise ValueError(f"the embedding has only {k} dimensions")
+        if len(signs) != k or not {1, -1}.issuperset(signs):
+            raise ValueError(f"{k} signs of dimensions are required, each of them 1 or -1")
+        return replace(self.with_signs(signs), shown_dims=(across, up))
+
+    def with_signs(self, signs: Any) -> Embedding:
+        """Return the embedding with other signs of the dimensions."""
+        signs = np.asarray(signs)
+        flips = signs * np.asarray(self.signs or 1)
+        if np.all(flips == 1):
+            return self
+        return replace(
+            self,
+            coordinates=self.coordinates * flips.astype(self.coordinates.dtype),
+            signs=tuple(signs.tolist()),
+        )
+
+    def with_axes_of(self, other: Embedding | None) -> Embedding:
+        """Return the embedding with the axes of another embedding by the same type of model."""
+        if other is None or (other.name, other.shown_dims) == (self.name, self.shown_dims):
+            return self
+        is_possible = other.name == self.name and max(other.shown_dims) < self.coordinates.shape[1]
+        return replace(self, shown_dims=other.shown_dims) if is_possible else self
+
     def axis(self, side: int) -> str:
         """Return the label of the horizontal (0) or vertical (1) axis."""
         j = self.shown_dims[side]
         if j >= self.coordinates.shape[1]:
             return "none (the embedding has only one dimension)"
+        return self.dimension(j)
+
+    def dimension(self, j: int) -> str:
+        """Return the label of dimension j."""
         if self.names:
             return self.names[j]
         if self.is_kernel_pca:
@@ -114,18 +202,22 @@ class Embedding:
         j = self.shown_dims[side]
         if j >= self.coordinates.shape[1]:
             return np.zeros(len(self.coordinates), dtype=np.float32)
+        return self._values(j)
+
+    def _values(self, j: int) -> np.ndarray:
         return np.ascontiguousarray(self.coordinates[:, j], dtype=np.float32)
 
     def full_coordinates(self, positions: np.ndarray) -> np.ndarray:
         """Convert m positions in the two shown dimensions to all k dimensions of the embedding.
 
-        The coordinates in the dimensions that are not shown are 0.
+        The coordinates in the dimensions that are not shown are 0.  The result has the signs of
+        the model.
         """
         full = np.zeros((len(positions), self.coordinates.shape[1]))
         for side in (1, 0):  # if both axes show the same dimension, the horizontal one wins
             if self.shown_dims[side] < full.shape[1]:
                 full[:, self.shown_dims[side]] = positions[:, side]
-        return full
+        return full * np.asarray(self.signs) if self.signs else full
 
     def preimages(self, positions: np.ndarray) -> list[Preimage]:
         """Return the points that correspond to m positions in the two shown dimensions."""
@@ -158,25 +250,41 @@ class Embedding:
         points is `margin` times their larger extent.
         """
         across, up = (self.axis_values(side) for side in (0, 1))
-        pad = margin * (max(float(np.ptp(across)), float(np.ptp(up))) or 1.0)
-        box = Box(*(float(c) for a in (across, up) for c in (a.min() - pad, a.max() + pad)))
+        pad = margin * (max(_extent(across), _extent(up)) or 1.0)
+        box = Box(
+            *(float(c) for a in (across, up) for c in (np.nanmin(a) - pad, np.nanmax(a) + pad))
+        )
         x, y = np.linspace(box.left, box.right, count), np.linspace(box.low, box.high, count)
         return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2), box
 
     # ------------------------------------------------------------------ overlays
 
-    @property
-    def overlays(self) -> list[tuple[str, str]]:
-        """Names and titles of functions, other than eigenfunctions, that have contours."""
-        if self.is_kernel_pca or isinstance(self.model, IdentityEmbedding) or not self.has_inverse:
-            return []
-        return [("magnification", "magnification")]
+    def overlays(self, others: Iterable[Embedding]) -> list[tuple[str, str]]:
+        """Return the names and titles of the functions that have contours in this embedding.
+
+        These are the eigenfunctions of the first kernel PCA among `others`, and the magnification.
+        """
+        if not self.has_inverse or (
+            self.is_kernel_pca and not self.model.kernel_.domain.on_vectors
+        ):
+            return []  # searching pre-images among strings or graphs for a grid takes too long
+        other = next((e for e in others if e.is_kernel_pca), None)
+        count = 0 if other is None else other.coordinates.shape[1]
+        names = [f"eigenfunction {j + 1}" for j in range(count)]
+        if not self.is_kernel_pca and not isinstance(self.model, IdentityEmbedding):
+            names.append("magnification")
+        return [(name, name) for name in names]
 
     def function_on_grid(self, function: Callable[[Points], np.ndarray]) -> GridField:
         """Evaluate a function of points at the inverse transforms of a grid of positions."""
-        return self._evaluate_on_grid(
-            lambda Z: function(self.model.inverse_transform(self.full_coordinates(Z)))
-        )
+        return self._evaluate_on_grid(lambda Z: function(self._inverse(Z)))
+
+    def _inverse(self, positions: np.ndarray) -> Points:
+        """Return the points that correspond to positions in the two shown dimensions."""
+        full = self.full_coordinates(positions)
+        if self.is_kernel_pca:
+            return self.model.preimage(full).points
+        return self.model.inverse_transform(full)
 
     def magnification(self) -> GridField:
         """Return the log10 of the factor by which the inverse transform scales areas, on a grid.
@@ -186,7 +294,7 @@ class Embedding:
         below the largest, because far from all points a Gaussian process is constant and the
         determinant is almost 0.
         """
-        step = 1e-3 * max(float(np.ptp(self.axis_values(side))) or 1.0 for side in (0, 1))
+        step = 1e-3 * max(_extent(self.axis_values(side)) or 1.0 for side in (0, 1))
         sides = 2 if self.coordinates.shape[1] > 1 else 1
 
         def log_area_factor(Z: np.ndarray) -> np.ndarray:
@@ -201,15 +309,23 @@ class Embedding:
                 columns.append((np.asarray(upper) - np.asarray(lower)) / (2.0 * step))
             J = np.stack(columns, axis=-1)
             gram = np.einsum("nda,ndb->nab", J, J)
-            log_factor = 0.5 * np.log10(np.maximum(np.linalg.det(gram), 1e-300))
-            return np.maximum(log_factor, log_factor.max() - _MAGNIFICATION_DECADES)
+            return 0.5 * np.log10(np.maximum(np.linalg.det(gram), 1e-300))
 
-        return self._evaluate_on_grid(log_area_factor)
+        return self._evaluate_on_grid(log_area_factor, _MAGNIFICATION_DECADES)
 
-    def _evaluate_on_grid(self, function: Callable[[np.ndarray], np.ndarray]) -> GridField:
-        """Evaluate a function of positions, (m, 2), on a grid around all points."""
-        positions, box = self.grid(_GRID_SIZE)
-        values = np.asarray(function(positions), dtype=np.float32).reshape(_GRID_SIZE, _GRID_SIZE)
+    def _evaluate_on_grid(
+        self, function: Callable[[np.ndarray], np.ndarray], spread: float = np.inf
+    ) -> GridField:
+        """Evaluate a function of positions, (m, 2), on a grid around all points.
+
+        Values below the largest value minus `spread` are clipped.
+        """
+        size = _PREIMAGE_GRID_SIZE if self.is_kernel_pca else _GRID_SIZE
+        positions, box = self.grid(size)
+        values = evaluate_in_blocks(function, positions)
+        if np.isfinite(spread):
+            values = np.maximum(values, values.max() - spread)
+        values = values.astype(np.float32).reshape(size, size)
         return GridField(values, box, _levels(values))
 
     # ------------------------------------------------------------------ messages
@@ -219,11 +335,27 @@ class Embedding:
         return {
             "title": self.title,
             "axes": [self.axis(0), self.axis(1)],
+            "dimensions": [self.dimension(j) for j in range(self.coordinates.shape[1])],
+            "shown": list(self.shown_dims),
             "x": self.axis_values(0),
             "y": self.axis_values(1),
             "has_inverse": self.has_inverse,
             "spectrum": self._spectrum(),
         }
+
+    def components(self) -> list[np.ndarray]:
+        """Return the coordinates of the points in the first dimensions, as float32."""
+        count = min(_MAX_MATRIX_DIMENSIONS, self.coordinates.shape[1])
+        return [self._values(j) for j in range(count)]
+
+    def stored_components(self) -> list[np.ndarray | None]:
+        """Return the components for a saved page, with None for those on the axes.
+
+        The list is empty if all dimensions are shown.
+        """
+        if self.coordinates.shape[1] < 3:
+            return []
+        return [None if j in self.shown_dims else z for j, z in enumerate(self.components())]
 
     def _spectrum(self) -> Message | None:
         """Return the eigenvalues of a kernel PCA with their bounds, or None for other models."""
@@ -247,6 +379,11 @@ class Embedding:
         }
 
 
+def _extent(values: np.ndarray) -> float:
+    """Return the difference of the largest and the smallest number; NaN is ignored."""
+    return float(np.nanmax(values) - np.nanmin(values))
+
+
 def _levels(values: np.ndarray) -> np.ndarray:
     """Return contour levels: round numbers between the smallest and the largest value."""
     finite = values[np.isfinite(values)]
@@ -257,20 +394,6 @@ def _levels(values: np.ndarray) -> np.ndarray:
     size = 10.0 ** np.floor(np.log10(raw))
     step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw)
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
-
-
-SECOND_MODELS = {  # for each second embedding: title, estimator class and parameters
-    "ppca": ("probabilistic PCA", "ProbabilisticPCA", {}),
-    "gplvm": ("GPLVM", "GPLVM", {}),
-    "bayesian-gplvm": ("Bayesian GPLVM", "BayesianGPLVM", {}),
-    "autoencoder": ("autoencoder", "Autoencoder", {}),
-    "mds": ("metric MDS", "MetricMDS", {}),
-    "sammon": ("Sammon's map", "MetricMDS", {"stress": "sammon"}),
-}
-_DISTANCE_MODELS = ("mds", "sammon")  # models that need only distances, which any kernel defines
-MAX_EXACT_SECONDS = 20.0  # if an exact kernel PCA takes longer, use the Nyström approximation
-_FAST_MODELS = ("ppca", "data", "none")
-_MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only after confirmation
 
 
 def as_vectors(X: Points) -> np.ndarray | None:
@@ -287,19 +410,6 @@ def as_vectors(X: Points) -> np.ndarray | None:
     return None
 
 
-def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, Plan]:
-    """Return a kernel PCA that can be fitted in acceptable time, and the plan of its fit.
-
-    Returns `model` itself if its exact fit takes at most `MAX_EXACT_SECONDS` or if it specifies an
-    `eigen_solver`, and otherwise a copy that uses the Nyström approximation.
-    """
-    plan = model.plan(X)
-    if model.eigen_solver != "auto" or plan.seconds <= MAX_EXACT_SECONDS:
-        return model, plan
-    model = clone(model).set_params(eigen_solver="nystroem")
-    return model, model.plan(X)
-
-
 def embedding_of(
     model: Any,
     X: Points,
@@ -313,9 +423,9 @@ def embedding_of(
     If the dimensions `shown_dims` do not all exist, the first two are shown.  If `trained` is True,
     the model was fitted to exactly these points.
     """
-    name = type(model).__name__
-    titles = {cls: text for text, cls, parameters in SECOND_MODELS.values() if not parameters}
-    title, stored = title or titles.get(name, name), "embedding_"
+    known = find_model(type(model).__name__)
+    title = title or (type(model).__name__ if known is None else model_title(known))
+    stored, requested = "embedding_", "given"
     if isinstance(model, KernelPCA):
         if not np.any(model.eigenvalues_ > 0):
             raise ValueError(
@@ -325,62 +435,27 @@ def embedding_of(
             )
         has_landmarks = model._components.basis is not None
         title = "kernel PCA on landmarks" if has_landmarks else "kernel PCA"
-        stored = "training_scores_"
+        stored, requested = "training_scores_", "kernel-pca"
     trained = trained or same_points(getattr(model, "X_fit_", ()), X)
-    coordinates = getattr(model, stored, None) if trained else None
+    coordinates = getattr(model, stored, None)
+    if not hasattr(model, "transform"):
+        if coordinates is None or len(coordinates) != length(X):
+            n = 0 if coordinates is None else len(coordinates)
+            raise ValueError(
+                f"{type(model).__name__} cannot embed new points, because it has no method "
+                f"transform; it has coordinates of {n} points, but {length(X)} are shown; fit it "
+                f"to the points that are shown, or choose another model"
+            )
+    elif not trained:
+        coordinates = None
     coordinates = np.asarray(model.transform(X) if coordinates is None else coordinates)
     k = coordinates.shape[1]
     dims_exist = max(shown_dims) < k or k < 2
-    return Embedding(title, model, coordinates, shown_dims if dims_exist else (0, 1))
+    return Embedding(
+        title, model, coordinates, shown_dims if dims_exist else (0, 1), name=requested
+    )
 
 
-def second_options(X: Points) -> list[tuple[str, str]]:
-    """Return the keys and titles of the second embeddings that support these points."""
-    options, dense = [("none", "none")], as_vectors(X)
-    if dense is not None and dense.shape[1] > 1:
-        options.append(("data", "the data (two columns)"))
-    models = [(key, m[0]) for key, m in SECOND_MODELS.items() if hasattr(estimators, m[1])]
-    wide = dense is not None and dense.shape[1] > 2
-    return options + [
-        model for model in models if wide or (dense is None and model[0] in _DISTANCE_MODELS)
-    ]
-
-
-def fit_second_embedding(
-    name: str, X: Points, names: list[str], kernel: Kernel | None = None, *, verbose: bool = False
-) -> Embedding | None:
-    """Fit the model of a second embedding, and return the embedding, or None for "none".
-
-    `kernel` defines the distances of points that are not vectors.
-    """
-    if name == "none":
-        return None
-    options = [key for key, _ in second_options(X)]
-    if name not in options:
-        raise ValueError(
-            f"the second embedding {name!r} is not available for these points; the options are "
-            f"{', '.join(options)}"
-        )
-    dense = as_vectors(X)
-    if dense is not None and name == "data":
-        X = dense
-        across, up = np.sort(np.argsort(-np.nanvar(X, axis=0), kind="stable")[:2]).tolist()
-        return Embedding("the data", IdentityEmbedding(), X, (across, up), tuple(names))
-    title, cls, parameters = SECOND_MODELS[name]
-    model = getattr(estimators, cls)(n_components=2, **parameters)
-    if dense is None:
-        model.set_params(kernel=kernel)
-    verbose_option = {"verbose": 1} if verbose and "verbose" in model.get_params() else {}
-    model.set_params(**verbose_option).fit(X if dense is None else dense)
-    model.set_params(**dict.fromkeys(verbose_option, 0))
-    return embedding_of(model, X if dense is None else dense, title, trained=True)
-
-
-def uses_kernel_distances(name: str, X: Points) -> bool:
-    """Return True if the second embedding is computed from distances defined by the kernel."""
-    return name in _DISTANCE_MODELS and as_vectors(X) is None
-
-
-def second_fit_seconds(name: str, X: Points) -> float:
-    """Return the expected seconds to fit a second embedding; inf if unknown."""
-    return 0.0 if name in _FAST_MODELS or length(X) <= _MAX_UNCONFIRMED_POINTS else np.inf
+def model_title(name: str) -> str:
+    """Return the title of a model in `MODELS`."""
+    return MODELS[name].title or name

@@ -13,22 +13,36 @@ import numpy as np
 
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
+from ...kernels import Kernel
 from ...tables import (
     NumberColumn,
     Recipe,
     Table,
     TextColumn,
+    TypedColumn,
     UnreadableColumn,
     array_column,
+    as_microseconds,
     column_from_texts,
     is_missing_value,
+    object_column,
 )
 from ._controller import Controller
-from ._embeddings import Embedding, as_vectors, embedding_of, fit_second_embedding, second_options
+from ._drawings import as_drawable_graphs, graph_columns
+from ._embeddings import Embedding, as_vectors, embedding_of
+from ._model_requests import (
+    aligned_pane,
+    distinct,
+    plan_model,
+    requested_model,
+    second_options,
+)
 from ._scene import Scene
 from ._serialize import asset, missing_package, page, script
+from ._sessions import read_session
+from ._view_code import view_code
 
-Columns = dict[str, Any]  # columns of a table by name: arrays of numbers or text, or `Graphs`
+Columns = dict[str, TypedColumn]  # columns of a table by name: arrays, or `Graphs`
 _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
 
 
@@ -47,6 +61,10 @@ class Explorer:
     ----------
     selection : ndarray of int
         The indices of the rows that are selected in the notebook, counted from 0.
+    filtered : ndarray of int
+        The indices of the rows that satisfy the filters in the notebook, counted from 0.
+    selections : dict of str to ndarray of int
+        The indices of the rows of each named selection in the notebook.
 
     See Also
     --------
@@ -80,6 +98,42 @@ class Explorer:
             return np.zeros(0, dtype=np.int64)
         return self._component.controller.selection
 
+    @property
+    def filtered(self) -> np.ndarray:
+        """The indices of the rows that satisfy the filters in the notebook, shape (m,).
+
+        Without filters, these are all rows.
+        """
+        if self._component is None:
+            return np.arange(len(self._scene))
+        return self._component.controller.filtered
+
+    @property
+    def selections(self) -> dict[str, np.ndarray]:
+        """The named selections in the notebook: the indices of their rows, by name."""
+        return {} if self._component is None else dict(self._component.controller.selections)
+
+    def load_session(self, session: str | PathLike[str]) -> Explorer:
+        """Show a session that was saved with *Save session* on a page.
+
+        A session contains the models, colours, zoom, filters and selections of a page.  If it does
+        not fit the points, the page shows it as far as possible and reports the differences.
+
+        Parameters
+        ----------
+        session : str or path
+            The JSON file of the session.
+
+        Returns
+        -------
+        Explorer
+            This object, so that ``explore(...).load_session("session.json").show()`` works.
+        """
+        self._scene = replace(self._scene, session=read_session(session))
+        if self._component is not None:
+            self._component.controller.reply("session", text=self._scene.session)
+        return self
+
     def html(self, *, preimages: int = 0) -> str:
         """Return a self-contained HTML page, which does not contain the model.
 
@@ -95,7 +149,8 @@ class Explorer:
         str
             The page.
         """
-        return page(self.scene.to_message(live=False, preimages=preimages))
+        message = self.scene.to_message(live=False, preimages=preimages)
+        return page(message | {"code": view_code(self.scene, self.selection)})
 
     def save(self, path: str | PathLike[str], *, preimages: int = 0) -> None:
         """Write the page that `html` returns to a file.
@@ -157,8 +212,9 @@ class Explorer:
             panel = _import_panel()
         except ImportError as error:  # a message, because notebooks show a traceback otherwise
             return {"text/plain": f"{self!r}\n{error}"}
-        if not panel.extension._loaded:
-            panel.extension(inline=True)  # load the scripts of Panel once, from local files
+        # Load the scripts of Panel from local files. They are sent with each display, because the
+        # notebook may have been opened again since the last one, while the kernel continued.
+        panel.extension(inline=True)
         return self.panel()._repr_mimebundle_(include, exclude)
 
     def __repr__(self) -> str:
@@ -226,11 +282,12 @@ def explore(
         Usually a `KernelPCA`; `ProbabilisticPCA` and other models with `transform` also work.
     X : points, optional
         The points to show.  If the model is a kernel PCA, the default is its training points.
-    second : str, fitted estimator or None, default="auto"
-        The second embedding: "data" (two columns of X), "ppca", "gplvm", "bayesian-gplvm",
-        "autoencoder", "mds", "sammon", a fitted model, or None.  If the model is a kernel PCA,
-        "auto" means "data" for vectors with two columns and "ppca" for vectors with more columns;
-        otherwise it means None.
+    second : str, Kernel, fitted estimator or None, default="auto"
+        The second embedding: a kernel such as ``"Laplacian(1.0)"`` for a second kernel PCA, "data"
+        (two columns of X), the name of a model of `compare` such as "kernel-pca", "ppca", "t-sne",
+        "umap", "isomap", "gplvm" or "sammon", a fitted model, or None.  If the model is a kernel
+        PCA, "auto" means "data" for vectors with two columns and "ppca" for vectors with more
+        columns; otherwise it means None.
     table : Table, data frame or mapping of names to columns, optional
         Additional columns to show for each point.
     color : str or array, optional
@@ -277,7 +334,7 @@ def explore(
     return Explorer(
         Scene(
             title or f"{type(model).__name__} of {length(X)} points",
-            Table(columns, "the table"),
+            _as_table(columns),
             points,
             tuple(_embeddings(model, points, second, [] if recipe is None else recipe.features)),
             recipe=recipe,
@@ -291,15 +348,19 @@ def _embeddings(
     model: Any, X: Points, second: Any, names: list[str], *, trained: bool = False
 ) -> list[Embedding]:
     """Return the embedding by the model and, if requested, a second embedding."""
-    first = [embedding_of(model, X, trained=trained)]
+    first = embedding_of(model, X, trained=trained)
+    is_kernel_pca = isinstance(model, KernelPCA)
     if isinstance(second, str) and second == "auto":
-        offered = [key for key, _ in second_options(X)] if isinstance(model, KernelPCA) else []
+        offered = [key for key, _ in second_options(X)] if is_kernel_pca else []
         second = next((key for key in ("ppca", "data") if key in offered), None)
-    if isinstance(second, str):
-        other = fit_second_embedding(second, X, names, getattr(model, "kernel_", None))
+    if isinstance(second, (str, Kernel)):
+        request, like = requested_model(second, X, first), model if is_kernel_pca else KernelPCA()
+        kernel, old = getattr(model, "kernel_", None), aligned_pane(request, first)
+        other = plan_model(request, X, names, kernel, like, old).fit()
     else:
         other = None if second is None else embedding_of(second, X)
-    return first if other is None else [*first, other]
+    other = distinct(other, first)
+    return [first] if other is None else [first, other]
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -326,33 +387,54 @@ def _point_columns(X: Points) -> tuple[Columns, Recipe | None]:
         return {str(name): _column(X[name], length(X)) for name in X.columns}, None
     if hasattr(X, "toarray") or dense is not None:
         squares = X.multiply(X) if hasattr(X, "toarray") else np.square(X)
-        return {"norm": np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)}, None
+        norms = np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)
+        return {"norm": TypedColumn(norms)}, None
     if isinstance(X[0], str):
         recipe = Recipe(points="texts", columns=("text",))
         recipe = _fitted_recipe(recipe, (TextColumn("text", None),))
         return {"text": _column(X, length(X))}, recipe
-    return {"point": X}, None
+    graphs = as_drawable_graphs(X)
+    numbers = {} if graphs is None else graph_columns(graphs)
+    return {"point": TypedColumn(X)} | {k: TypedColumn(v) for k, v in numbers.items()}, None
+
+
+def _as_table(columns: Columns) -> Table:
+    booleans = tuple(name for name, column in columns.items() if column.is_boolean)
+    values = {name: column.values for name, column in columns.items()}
+    return Table(values, "the table", booleans=booleans)
 
 
 def _columns(table: Any, n: int) -> Columns:
     """Return the columns of a table, data frame or mapping as a dict; {} for None."""
-    table = table.columns if isinstance(table, Table) else table
+    if isinstance(table, Table):
+        return {
+            name: TypedColumn(column, name in table.booleans)
+            for name, column in _shown_columns(table).columns.items()
+        }
     names = () if table is None else table if isinstance(table, Mapping) else table.columns
     return {str(name): _column(table[name], n) for name in names}
 
 
-def _column(values: Any, n: int) -> Any:
-    """Convert values to a column of n floats, or of n strings with None for missing values."""
+def _column(values: Any, n: int) -> TypedColumn:
+    """Convert values to a column of n numbers, dates, or strings with None for missing values."""
     if length(values) != n:
         raise ValueError(f"a column has {length(values)} values, but there are {n} points")
     if not isinstance(values, np.ndarray) and hasattr(values, "adjacency"):
-        return values
+        return TypedColumn(values)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
     if array.dtype.kind in "biuf":
-        return array_column(array)
-    return column_from_texts(None if is_missing_value(v) else str(v) for v in array.tolist())
+        return TypedColumn(array_column(array), is_boolean=array.dtype.kind == "b")
+    cells = [None if is_missing_value(v) else v for v in array.tolist()]
+    if array.dtype.kind == "M":
+        column = TypedColumn(as_microseconds(array))
+    else:  # strings stay strings, even if they look like dates or numbers
+        has_text = any(isinstance(v, str) for v in cells)
+        column = object_column(cells, "text" if has_text else None)
+    if isinstance(column.values, UnreadableColumn):
+        return TypedColumn(column_from_texts(None if v is None else str(v) for v in cells))
+    return column
 
 
 def scene_from_table(
@@ -373,9 +455,9 @@ def scene_from_table(
 
 
 def _shown_columns(table: Table) -> Table:
-    """Return the table with dates as text, and without columns that cannot be read."""
+    """Return the table without columns that cannot be read."""
     columns = {
-        name: table.texts(name) if table.kinds[name] == "dates" else column
+        name: column
         for name, column in table.columns.items()
         if not isinstance(column, UnreadableColumn)
     }

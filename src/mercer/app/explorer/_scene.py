@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,26 @@ import numpy as np
 from ..._core import Points, concatenate, is_table, length, take
 from ...models.embedding import embedding_quality
 from ...tables import Recipe, Table, as_texts
-from ._embeddings import Embedding
-from ._serialize import Message, column_message
+from ._clusters import (
+    DEFAULT_CLUSTERS,
+    cluster_column,
+    cluster_points,
+    describe_clusters,
+)
+from ._drawings import are_series, can_draw, drawings, node_labels
+from ._embeddings import Embedding, as_vectors, evaluate_in_blocks
+from ._fitted_models import FittedModels
+from ._serialize import Message, column_message, pack, point_text
+from ._sessions import column_fingerprint
 
 _MAX_INITIAL_VALUES = 2**24  # at most this many table values are sent at first, others on request
+_MAX_SAVED_DRAWINGS = 500  # a saved page contains the drawings of at most this many points, or
+_MAX_DRAWING_FRACTION = 0.2  # of 2000 points, if they are at most this fraction of the page
 _MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
+
+
+def _random_id() -> str:
+    return secrets.token_hex(8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +64,17 @@ class Scene:
         The models were fitted to the first `n_fitted` points; None means all points.
     notes : tuple of str
         Messages shown on the page.
+    reading : str or None
+        The Python expression that opens the file from which the table was read.
+    session : str or None
+        The session that the page shows when it is opened, as JSON; see `read_session`.
     derived_cache : dict
         Derived columns that have already been computed, by name.
+    fitted : FittedModels
+        The embeddings that were fitted most recently; all scenes with the same rows share them.
+    key, version : str
+        Random strings that identify the rows, and the rows with their embeddings.  A page that was
+        reconnected sends them, so that it receives only what has changed.
     """
 
     title: str
@@ -61,7 +87,12 @@ class Scene:
     rows: np.ndarray | None = None
     n_fitted: int | None = None
     notes: tuple[str, ...] = ()
+    reading: str | None = None
+    session: str | None = None
     derived_cache: dict[str, np.ndarray] = field(default_factory=dict)
+    fitted: FittedModels = field(default_factory=FittedModels)
+    key: str = field(default_factory=_random_id)
+    version: str = field(default_factory=_random_id)
 
     def __post_init__(self) -> None:
         if self.color is not None:
@@ -85,7 +116,7 @@ class Scene:
 
     def with_embeddings(self, embeddings: tuple[Embedding, ...]) -> Scene:
         """Return a scene with other embeddings of the same points."""
-        return replace(self, embeddings=embeddings, derived_cache={})
+        return replace(self, embeddings=embeddings, derived_cache={}, version=_random_id())
 
     @property
     def can_project(self) -> bool:
@@ -114,19 +145,46 @@ class Scene:
         }
         columns["set"] = np.concatenate([before, np.array(["new"] * len(new), dtype=object)])
         embeddings = tuple(
-            replace(m, coordinates=np.concatenate([m.coordinates, m.model.transform(points)]))
-            for m in self.embeddings
+            replace(e, coordinates=np.concatenate([e.coordinates, e.transform(points)]))
+            for e in self.embeddings
         )
         rows = np.arange(1, len(self) + 1) if self.rows is None else self.rows
         return replace(
             self,
-            table=Table(columns, self.table.source),
+            table=replace(
+                self.table,
+                columns=columns,
+                lines=None,
+                booleans=tuple(n for n in self.table.booleans if n in new.booleans),
+            ),
             points=concatenate(self.points, points),
             embeddings=embeddings,
             color="set",
             rows=np.concatenate([rows, 1 + self.recipe.kept_rows(table)]),
             n_fitted=len(self) if self.n_fitted is None else self.n_fitted,
             derived_cache={},
+            fitted=FittedModels(),
+            key=_random_id(),
+            version=_random_id(),
+        )
+
+    def with_new_rows(self, embedding: Embedding) -> Embedding:
+        """Return an embedding of the training points, with the coordinates of new points added."""
+        n = len(embedding.coordinates)
+        if n == len(self):
+            return embedding
+        new = embedding.transform(take(self.points, slice(n, None)))
+        return replace(embedding, coordinates=np.concatenate([embedding.coordinates, new]))
+
+    @property
+    def projection_note(self) -> str:
+        """A note about new rows that are not shown, or "" if both embeddings show them."""
+        titles = [e.title for e in self.embeddings if not e.can_transform]
+        if self.n_fitted is None or not titles:
+            return ""
+        return (
+            f"{' and '.join(titles)} cannot embed new points, so that it shows only the "
+            f"{self.n_fitted} points to which it was fitted."
         )
 
     # ------------------------------------------------------------------ derived columns
@@ -137,13 +195,17 @@ class Scene:
         columns: dict[str, Any] = {}
         for e in self.embeddings:
             columns[f"trustworthiness in {e.title}"] = lambda e=e: self._trustworthiness(e)
+            columns[cluster_column(e)] = lambda e=e: self._cluster_of_points(e, DEFAULT_CLUSTERS)
+        suffix = ""  # for a second kernel PCA
         for e in self.embeddings:
             if e.is_kernel_pca:
                 for j in range(min(_MAX_COLOR_COMPONENTS, e.coordinates.shape[1])):
-                    columns[f"component {j + 1}"] = lambda e=e, j=j: e.coordinates[:, j]
-                columns["reconstruction error"] = lambda e=e: e.model.reconstruction_error(
-                    self.points
+                    name = f"component {j + 1}{suffix}"
+                    columns[name] = lambda e=e, j=j: e.coordinates[:, j]
+                columns[f"reconstruction error{suffix}"] = lambda e=e: evaluate_in_blocks(
+                    e.model.reconstruction_error, self.points
                 )
+                suffix = " of the second kernel PCA"
         return columns
 
     def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
@@ -151,17 +213,54 @@ class Scene:
 
         `embedding_quality` may evaluate a random sample; the other points have the value NaN.
         """
-        kernel = None if self.features else embedding.model.kernel_
+        models = [embedding.model, *(e.model for e in self.embeddings)]
+        kernels = [model.kernel_ for model in models if getattr(model, "kernel_", None) is not None]
+        kernel = None if self.features or not kernels else kernels[0]
         shown = np.column_stack([embedding.axis_values(0), embedding.axis_values(1)]).astype(float)
-        quality = embedding_quality(self.points, shown, kernel=kernel)
+        known = np.flatnonzero(np.isfinite(shown).all(axis=1))
+        points = self.points if len(known) == len(shown) else take(self.points, known)
+        quality = embedding_quality(points, shown[known], kernel=kernel)
         values = np.full(len(self), np.nan)
-        values[quality.rows] = quality.points.trustworthiness
+        values[known[quality.rows]] = quality.points.trustworthiness
         return values
+
+    def clusters(self, pane: int, count: int) -> Message:
+        """Return the positions, sizes and labels of about `count` clusters in an embedding.
+
+        The derived column of the clusters is replaced, so that it agrees with the labels.
+        """
+        embedding = self.embeddings[pane]
+        labels = self._cluster_of_points(embedding, count)
+        self.derived_cache[cluster_column(embedding)] = labels.astype(np.float32)
+        return self._cluster_message(embedding)
+
+    def _cluster_of_points(self, embedding: Embedding, count: int) -> np.ndarray:
+        """Return the cluster of each point; points without coordinates have the value NaN."""
+        labels = cluster_points(embedding, self.points, count)
+        return np.where(labels > 0, labels, np.nan)
+
+    def _cluster_message(self, embedding: Embedding) -> Message:
+        labels = np.nan_to_num(self.derived_cache[cluster_column(embedding)]).astype(np.int64)
+        clusters = describe_clusters(labels, embedding, self.table)
+        return {
+            "x": [c.x for c in clusters],
+            "y": [c.y for c in clusters],
+            "sizes": [c.size for c in clusters],
+            "texts": [c.text for c in clusters],
+        }
+
+    def pane_message(self, embedding: Embedding) -> Message:
+        """Return an embedding, and its clusters if they have been computed."""
+        if cluster_column(embedding) not in self.derived_cache:
+            return embedding.to_message()
+        return embedding.to_message() | {"clusters": self._cluster_message(embedding)}
 
     def column(self, name: str) -> Message:
         """Return the message for a table column or derived column, which is computed if needed."""
         if name in self.table.columns:
-            return column_message(name, self.table.columns[name])
+            is_pixel = self.image is not None and name in self.features
+            boolean = name in self.table.booleans and not is_pixel
+            return column_message(name, self.table.columns[name], boolean=boolean)
         if name not in self.derived_cache:
             self.derived_cache[name] = np.asarray(self.derived[name](), dtype=np.float32)
         return column_message(name, self.derived_cache[name], derived=True)
@@ -170,7 +269,9 @@ class Scene:
 
     def record(self, points: Points) -> list[tuple[str, str]]:
         """Return (column name, text) pairs that describe one point in the units of the table."""
-        if self.recipe is not None:
+        if self.recipe is not None and self.recipe.points in ("vectors", "rows"):
+            columns: dict[str, Any] = self.recipe.to_texts(points)
+        elif self.recipe is not None:
             columns = self.recipe.inverse_transform(points)
         elif is_table(points) and len(points.shape) == 2:
             columns = {str(name): list(points[name]) for name in points.columns}
@@ -185,6 +286,46 @@ class Scene:
         return np.array(
             [values[0] for values in self.recipe.inverse_transform(points).values()], "f4"
         )
+
+    # ------------------------------------------------------------------ drawings
+
+    @cached_property
+    def node_labels(self) -> list[str]:
+        """The labels of the nodes of all graphs, the most frequent first; [] for other points."""
+        return node_labels(self.points)
+
+    def drawings(self, rows: np.ndarray) -> dict[int, Message]:
+        """Return the drawings of the points with these indices, by index."""
+        return drawings(self.points, rows, self.node_labels)
+
+    def drawing(self, points: Points) -> Message | None:
+        """Return the drawing of one point, such as a pre-image; None if it is not drawn."""
+        return drawings(points, np.zeros(1, dtype=np.int64), self.node_labels).get(0)
+
+    def _drawings_message(self, names: list[str], *, live: bool) -> Message | None:
+        """Return how points are drawn; a saved page contains all drawings if they are small."""
+        if self.image is not None:
+            return None
+        if can_draw(self.points):
+            items = {} if live else self._saved_drawings()
+            return {"kind": "items", "labels": self.node_labels, "items": items}
+        dense = as_vectors(self.points) if self.features else None
+        if dense is None or not set(self.features) <= set(names):
+            return None
+        if not are_series(dense, self.features):
+            return None
+        return {"kind": "series", "columns": [names.index(name) for name in self.features]}
+
+    def _saved_drawings(self) -> dict[int, Message]:
+        n = len(self)
+        if n > 4 * _MAX_SAVED_DRAWINGS:
+            return {}
+        items = self.drawings(np.arange(n))
+        if n <= _MAX_SAVED_DRAWINGS:
+            return items
+        coordinates = sum(8 * len(e.coordinates) for e in self.embeddings)
+        size = len(pack(items))
+        return items if size <= _MAX_DRAWING_FRACTION * (size + coordinates) else {}
 
     # ------------------------------------------------------------------ messages
 
@@ -203,10 +344,11 @@ class Scene:
         columns = [
             self.column(name)
             if not live or j * len(self) < _MAX_INITIAL_VALUES
-            else {"name": name, "type": "numbers", "derived": False}
+            else {"name": name, "type": self._type(name), "derived": False}
             for j, name in enumerate(names)
         ]
-        notes = list(self.notes)
+        initial = [c for j, c in enumerate(columns) if j * len(self) < _MAX_INITIAL_VALUES]
+        notes = [note for note in (*self.notes, self.projection_note) if note]
         if not live:
             limited = "pre-images between the positions of a grid" if preimages else "pre-images"
             absent = [name for name in self.derived if name not in self.derived_cache]
@@ -215,18 +357,38 @@ class Scene:
                 f"This page contains no model. Not available: {limited}, contours of "
                 f"eigenfunctions, new fits{columns_}."
             )
+        drawings_ = self._drawings_message(names, live=live)
+        if not live and drawings_ and drawings_["kind"] == "items" and not drawings_["items"]:
+            notes.append("This page does not contain the drawings of the points, to save space.")
         return {
             "kind": "scene",
             "title": self.title,
             "rows": len(self),
+            "fingerprint": column_fingerprint(initial),
+            "session": self.session,
             "ids": None if self.rows is None else self.rows.astype(np.uint32),
             "columns": columns + self.derived_columns(live=live),
             "color": self.color,
             "image": self._image_message(names),
-            "panes": [e.to_message() | self._preimage_grid(e, preimages) for e in self.embeddings],
+            "drawings": drawings_,
+            "panes": [
+                self.pane_message(e) | self._preimage_grid(e, preimages) for e in self.embeddings
+            ],
             "notes": notes,
             "controls": None,
-        }
+        } | (
+            {"key": self.key, "version": self.version}
+            if live
+            else {"components": [e.stored_components() for e in self.embeddings]}
+        )
+
+    def _type(self, name: str) -> str:
+        """Return the type that the message of a table column will have."""
+        values = self.table.columns[name]
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+            return "dates"
+        is_number = isinstance(values, np.ndarray) and values.dtype.kind == "f"
+        return "numbers" if is_number and name not in self.table.booleans else "text"
 
     def _preimage_grid(self, embedding: Embedding, count: int) -> Message:
         """Return the pre-images at the positions of a grid, in the units of the table."""
@@ -234,9 +396,13 @@ class Scene:
             return {}
         positions, box = embedding.grid(count, 0.0)
         preimages = embedding.preimages(positions)
-        restored = [self.recipe.inverse_transform(preimage.points) for preimage in preimages]
-        values = np.array([[column[0] for column in point.values()] for point in restored], "f4")
-        message = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
+        message: Message = {"count": count}
+        if self.image or all(encoder.type == "number" for encoder in self.recipe.encoders_):
+            restored = [self.recipe.inverse_transform(preimage.points) for preimage in preimages]
+            values = np.array([[c[0] for c in point.values()] for point in restored], "f4")
+            message |= {"names": list(restored[0]), "values": values.reshape(-1)}
+        else:
+            message["records"] = [self.record(preimage.points) for preimage in preimages]
         texts = [preimage.text for preimage in preimages]
         return {"preimages": message | box._asdict() | {"texts": texts}}
 
@@ -245,7 +411,12 @@ class Scene:
         return [
             self.column(name)
             if name in self.derived_cache
-            else {"name": name, "type": "numbers", "derived": True}
+            else {
+                "name": name,
+                "type": "numbers",
+                "derived": True,
+                "expensive": not name.startswith("component "),
+            }
             for name in self.derived
             if live or name in self.derived_cache
         ]
@@ -266,9 +437,10 @@ def _append_column(values: Any, new: Table, name: str) -> Any:
     """Append the values of new rows to a column; missing values if they lack the column."""
     if name in new.columns:
         more = new.columns[name]
-        if isinstance(values, np.ndarray) and values.dtype == object:
-            more = as_texts(more)
-        return concatenate(values, more)
+        both = (values, more)
+        if all(isinstance(column, np.ndarray) for column in both) and values.dtype != more.dtype:
+            both = (as_texts(values), as_texts(more))
+        return concatenate(*both)
     absent = None if values.dtype == object else np.nan
     return np.concatenate([values, np.full(len(new), absent, dtype=values.dtype)])
 
@@ -276,7 +448,7 @@ def _append_column(values: Any, new: Table, name: str) -> Any:
 def _format_value(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.5g}"
-    text = str(value)
+    text = point_text(value) if not isinstance(value, np.generic) else str(value)
     return text if len(text) <= 400 else f"{text[:397]}..."
 
 

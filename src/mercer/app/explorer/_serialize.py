@@ -11,22 +11,25 @@ bytes.  The same format is used over the websocket, in a notebook, and in a save
 from __future__ import annotations
 
 import base64
-import gzip
 import html
 import json
 import math
 import re
 import struct
+import zlib
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from ..._core import page_palette, report_step, slices
 from ...tables import array_column, column_from_texts
 
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
+_COMPRESSED_BLOCK = 2**21  # a saved page is compressed in blocks of this many bytes
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
+_DATE_STEPS = (86_400_000_000, 60_000_000, 1_000_000, 1_000, 1)  # day, minute, ... in microseconds
 
 
 Message = dict[str, Any]  # values that `pack` accepts, by name
@@ -67,17 +70,46 @@ def pack(value: object) -> bytes:
     return b"".join([struct.pack("<II", len(text), 0), text, *parts])
 
 
-def column_message(name: str, values: Any, *, derived: bool = False) -> Message:
+def point_text(point: Any) -> str:
+    """Return a short text for a point of any type.
+
+    Examples
+    --------
+    >>> from mercer.app.explorer._serialize import point_text
+    >>> point_text({"b", "a"})
+    '{a, b}'
+    """
+    if isinstance(point, str):
+        return point
+    if isinstance(point, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(str, point)))}}}"
+    if isinstance(point, (tuple, list)):
+        return " ".join(map(str, point))
+    if hasattr(point, "number_of_nodes"):  # a networkx graph
+        return f"{point.number_of_nodes()} nodes, {point.number_of_edges()} edges"
+    text = repr(point)
+    return text.removeprefix("<Graph: ").removesuffix(">") if text.startswith("<Graph: ") else text
+
+
+def column_message(
+    name: str, values: Any, *, derived: bool = False, boolean: bool = False
+) -> Message:
     """Return a column as a compact message for `pack`, without loss of precision.
 
     Strings are sent as integer codes.  Integers that float64, the number type of the browser,
     cannot represent are sent as strings.  Numbers with few decimals are sent as integers with a
-    power of ten, by which the browser divides to get the same float64 values.
+    power of ten, by which the browser divides to get the same float64 values.  Dates are sent as
+    integers and the number of microseconds by which the browser multiplies them.  If `boolean` is
+    True, the numbers 0 and 1 are sent as the strings "false" and "true".
     """
     message: Message = {"name": name, "derived": derived}
-    # Objects such as graphs are represented by their repr.
+    # Objects such as graphs and sets are represented by a text.
     is_array = isinstance(values, np.ndarray)
-    column = array_column(values) if is_array else column_from_texts(map(repr, values))
+    if is_array and values.dtype.kind == "M":
+        return message | _date_message(values)
+    column = array_column(values) if is_array else column_from_texts(map(point_text, values))
+    if boolean and column.dtype != object:
+        column = column_from_texts(None if v != v else str(v != 0).lower() for v in column.tolist())
     if column.dtype == object:
         cells = column.tolist()
         texts = ["" if cell is None else str(cell) for cell in cells]
@@ -104,6 +136,22 @@ def column_message(name: str, values: Any, *, derived: bool = False) -> Message:
         single = column.astype(np.float32)
     data = single if np.array_equal(single, column, equal_nan=True) else column
     return message | {"type": "numbers", "data": data}
+
+
+def _date_message(dates: np.ndarray) -> Message:
+    """Return dates as multiples of the longest step that divides all of them.
+
+    They are 32-bit integers if possible, and otherwise float64 with NaN for missing values.
+    """
+    absent = np.isnat(dates)
+    instants = np.where(absent, 0, dates.astype("datetime64[us]").astype(np.int64))
+    step = next(step for step in _DATE_STEPS if not np.any(instants % step))
+    counts, missing = instants // step, None
+    if np.abs(counts).max(initial=0) < 2**31:
+        data, missing = _pack_integers(counts, absent)
+    else:
+        data = np.where(absent, np.nan, counts.astype(np.float64))
+    return {"type": "dates", "data": data, "missing": missing, "step": step}
 
 
 def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:
@@ -136,9 +184,51 @@ _SAVED_POLICY = (
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">\n"
 )
 _SAVED_START = """\
-const scene = unpack(await decompress(document.getElementById("data").textContent));
+const data = document.getElementById("data").textContent.split("\\n");
+const [scene, more] = await Promise.all(data.map(async text => unpack(await decompress(text))));
+if (more) addComponents(scene, more);
 mount(document.getElementById("explorer"), scene);"""
-_SCRIPT_FILES = ("wire", "query", "colours", "raster", "geometry", "pane", "view", "controls")
+_SCRIPT_FILES = (
+    "dom",
+    "wire",
+    "query",
+    "suggest",
+    "colours",
+    "raster",
+    "geometry",
+    "history",
+    "filters",
+    "transition",
+    "pane",
+    "overlays",
+    "tabs",
+    "layout",
+    "focus",
+    "scale",
+    "menu",
+    "pictures",
+    "python",
+    "legend",
+    "histogram",
+    "columns",
+    "drawings",
+    "point",
+    "table",
+    "contrast",
+    "selection",
+    "spectrum",
+    "components",
+    "models",
+    "session",
+    "named",
+    "view",
+    "controls",
+    "jobs",
+)
+
+# A saved page contains the components that are not shown only if they enlarge it by at most this
+# fraction.
+_MAX_COMPONENTS_FRACTION = 0.2
 
 
 @cache
@@ -147,9 +237,16 @@ def asset(name: str) -> str:
     return files(__package__).joinpath("assets", name).read_text("utf-8")
 
 
+@cache
 def script() -> str:
-    """Return the JavaScript code of the view, a module without dependencies."""
-    return "\n".join(asset(f"{part}.js") for part in _SCRIPT_FILES)
+    """Return the JavaScript code of the view, a module without dependencies.
+
+    Comments that fill whole lines and indentation are removed, because every saved page contains
+    the code.  No string of the code extends over several lines.
+    """
+    palette = f"const PALETTE = {json.dumps(page_palette(), separators=(',', ':'))};"
+    code = "\n".join([palette, *(asset(f"{part}.js") for part in _SCRIPT_FILES)])
+    return re.sub(r"(?m)^\s*(?://.*|/\*\*(?s:.*?)\*/)\n|^[ \t]+", "", code)
 
 
 def page(message: Message) -> str:
@@ -158,9 +255,25 @@ def page(message: Message) -> str:
     The data are compressed with gzip and encoded as base64, so that no text in the data can close
     the HTML element that contains them.
     """
-    data = base64.b64encode(gzip.compress(pack(message), compresslevel=6, mtime=0)).decode()
+    components = message.get("components", [])
+    data, more = _compress(message | {"components": None}), _compress({"panes": components})
+    is_small = len(more) <= _MAX_COMPONENTS_FRACTION * (len(data) + len(script()))
+    if is_small and any(components):
+        data += f"\n{more}"
     element = f'<script type="application/octet-stream" id="data">{data}</script>\n'
     return _fill_template(message["title"], policy=_SAVED_POLICY, data=element, start=_SAVED_START)
+
+
+def _compress(message: Message) -> str:
+    """Compress a message with gzip, and report the progress; equal messages give equal texts."""
+    data = pack(message)
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)  # with a gzip header
+    parts, total = [], len(data)
+    for block in slices(total, _COMPRESSED_BLOCK):
+        parts.append(compressor.compress(data[block]))
+        text = f"{min(block.stop, total) / 1e6:.0f} of {total / 1e6:.0f} MB"
+        report_step(text, block.stop, total)
+    return base64.b64encode(b"".join([*parts, compressor.flush()])).decode()
 
 
 def served_page(title: str, nonce: str) -> str:

@@ -49,6 +49,11 @@ _METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # allowed methods of each ro
 _MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits of a request in bytes; no route reads a body
 _MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js
 _WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
+_KEEP_SECONDS = 600.0  # the models of a page whose connection was lost are kept this long
+_MAX_KEPT = 8  # at most this many such pages are kept
+_PAGE_CLOSED = (1000, 1001)  # close codes of a websocket that the page closed deliberately
+_FLUSH_SECONDS = 0.05  # time to send the last messages before the server stops
+_STOPPED = 4000  # close code of a websocket if the server is stopped; see also served.js
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -79,7 +84,7 @@ class ExplorerApplication(Application):
     title : str
         The title of the page.
     connect : function
-        Takes a function that sends bytes to a page, and returns the page's `Controller`.
+        Returns a `Controller` for a new page.
     """
 
     def __init__(
@@ -87,7 +92,7 @@ class ExplorerApplication(Application):
         names: list[str],
         token: str,
         title: str,
-        connect: Callable[[Callable[[bytes], None]], Controller],
+        connect: Callable[[], Controller],
     ) -> None:
         super().__init__(
             [("/", PageHandler), ("/ws", SocketHandler)],
@@ -99,8 +104,47 @@ class ExplorerApplication(Application):
         self.names, self.title, self.connect = names, title, connect
         self._token = token.encode()
         self.sockets: set[SocketHandler] = set()
+        self.is_stopping = False
         # The set includes the controllers of closed pages, which may still be computing.
         self.controllers: weakref.WeakSet[Controller] = weakref.WeakSet()
+        # The controllers of pages whose connection was lost, and the timers that close them.
+        self._kept: dict[str, tuple[Controller, object]] = {}
+
+    def controller(self, socket: SocketHandler) -> Controller:
+        """Return the controller of a page that was reconnected, or a new one."""
+        if socket.page:
+            if socket.page in self._kept:
+                return self._take(socket.page)
+            for other in list(self.sockets):  # its connection was lost, but not closed
+                if other is not socket and other.page == socket.page:
+                    controller = other.release()
+                    other.close()
+                    if controller is not None:
+                        return controller
+        controller = self.connect()
+        self.controllers.add(controller)
+        return controller
+
+    def keep(self, page: str, controller: Controller) -> None:
+        """Keep the controller of a page whose connection was lost, for some time."""
+        if len(self._kept) >= _MAX_KEPT:
+            self._take(next(iter(self._kept))).close()
+        close = lambda: self._take(page).close()  # noqa: E731
+        self._kept[page] = controller, IOLoop.current().call_later(_KEEP_SECONDS, close)
+
+    def _take(self, page: str) -> Controller:
+        controller, timer = self._kept.pop(page)
+        IOLoop.current().remove_timeout(timer)
+        return controller
+
+    def close(self) -> None:
+        """Close all websockets and controllers, before the server is stopped."""
+        self.is_stopping = True
+        for page in list(self._kept):
+            self._take(page).close()
+        for websocket in list(self.sockets):
+            websocket.close(_STOPPED, "stopped")
+            websocket.on_close()
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
         """Return the handler of the route, or a handler that rejects the request."""
@@ -196,33 +240,57 @@ class PageHandler(_SecureHandler):
 
 
 class SocketHandler(_SecureHandler, WebSocketHandler):
-    """The websocket of one page, whose messages a `Controller` handles."""
+    """The websocket of one page, whose messages a `Controller` handles.
+
+    The first message may contain the key "page", a random string that identifies the page.  If the
+    connection is lost, the page opens another one with the same string, and continues with the same
+    controller.
+    """
 
     controller: Controller | None = None
+    page = ""
 
     def open(self, *args: str, **kwargs: str) -> None:
-        loop = IOLoop.current()
-        self.controller = self.application.connect(lambda data: loop.add_callback(self._send, data))
-        self.application.controllers.add(self.controller)
-        self._watch = PeriodicCallback(self.controller.check_file, _WATCH_PERIOD)
-        self._watch.start()
         self.application.sockets.add(self)
 
     def on_message(self, message: str | bytes) -> None:
         try:
             request = json.loads(message)
-            if self.controller is not None:
-                self.controller.handle(request)
+            self._connected_controller(request).handle(request)
         except (ValueError, RecursionError):
             self.close(1007, "not JSON")
         except Exception as error:
             _log.warning("handling a message from the page failed: %s", _one_line(error))
 
-    def on_close(self) -> None:
+    def _connected_controller(self, request: Any) -> Controller:
+        """Return the controller of this page, which the first message determines."""
+        if self.controller is None:
+            page = request.get("page") if isinstance(request, dict) else None
+            self.page = page if isinstance(page, str) and 16 <= len(page) <= 64 else ""
+            loop = IOLoop.current()
+            self.controller = self.application.controller(self)
+            self.controller.connect(lambda data: loop.add_callback(self._send, data))
+            self._watch = PeriodicCallback(self.controller.check_file, _WATCH_PERIOD)
+            self._watch.start()
+        return self.controller
+
+    def release(self) -> Controller | None:
+        """Disconnect the controller from this websocket, and return it."""
         self.application.sockets.discard(self)
-        if self.controller is not None:
+        controller, self.controller = self.controller, None
+        if controller is not None:
             self._watch.stop()
-            self.controller.close()
+            controller.connect(None)
+        return controller
+
+    def on_close(self) -> None:
+        controller = self.release()
+        if controller is None:
+            return
+        if self.page and self.close_code not in _PAGE_CLOSED and not self.application.is_stopping:
+            self.application.keep(self.page, controller)
+        else:
+            controller.close()
 
     async def _send(self, data: bytes) -> None:
         with suppress(WebSocketClosedError):
@@ -273,10 +341,16 @@ class ExplorerServer:
             self.stop()
 
     def stop(self) -> None:
-        """Stop the server."""
-        if self._loop is not None and not self._done.is_set():
-            self._loop.add_callback(self._loop.stop)
-            self._done.wait(10)
+        """Stop the server; pages show that it was stopped."""
+        loop = self._loop
+        if loop is not None and not self._done.is_set():
+
+            def close() -> None:
+                self._application.close()
+                loop.call_later(_FLUSH_SECONDS, loop.stop)
+
+            loop.add_callback(close)
+            self._done.wait(1.0)  # the thread is a daemon, so that it does not delay Ctrl-C
         self._listener.close()
 
     def _run(self) -> None:
@@ -291,8 +365,6 @@ class ExplorerServer:
                 loop.start()
             finally:
                 server.stop()
-                for websocket in list(self._application.sockets):
-                    websocket.on_close()
             loop.close(all_fds=True)
         except BaseException as error:
             self._error = error
@@ -339,7 +411,7 @@ def serve(
     listener = _listen(port)
     names = [f"{host}:{listener.getsockname()[1]}" for host in (HOST, "localhost")]
     token = secrets.token_urlsafe(24)
-    connect = lambda send: Controller(source.scene, send, source)  # noqa: E731
+    connect = lambda: Controller(source.scene, source=source)  # noqa: E731
     return ExplorerServer(ExplorerApplication(names, token, title, connect), listener, token)
 
 

@@ -10,24 +10,17 @@ View.prototype.updateControls = function (message, token) {
   this.updateForm(message, token);
 };
 
+const formField = (label, input, ...more) => h("label", {class: "field"}, h("span", {}, label), input, ...more);
+const formSelect = (label, action) => h("select", {"aria-label": label, onchange: action});
+
 /** Build the form once. A fit updates its fields but never replaces them, so that the focus is not lost. */
 View.prototype.buildForm = function () {
-  const field = (label, input, ...more) => h("label", {class: "field"}, h("span", {}, label), input, ...more);
-  const select = (label, action) => h("select", {"aria-label": label, onchange: action});
-  const form = {edited: false};
-  form.kernel = h("input", {type: "text", spellcheck: false, "aria-describedby": this.id("error"), oninput: () => { form.edited = true; this.requestFit({kernel: form.kernel.value}); }});
-  form.error = h("p", {class: "trouble", id: this.id("error"), role: "alert"});
-  form.sliders = [];
-  form.sliderBox = h("div");
-  form.count = h("input", {type: "number", min: 2, oninput: () => { if (form.count.checkValidity()) this.requestFit({components: Number(form.count.value)}); }});
-  const axes = () => this.link.send({type: "axes", axes: [Number(form.across.value), Number(form.up.value)]});
-  form.across = select("Horizontal component", axes);
-  form.up = select("Vertical component", axes);
-  form.second = select("Second embedding", () => this.requestFit({second: form.second.value}, 0));
-  form.secondField = field("second embedding", form.second);
+  const form = this.buildModelFields(0); // the fields of the first model; `other` has those of the second
+  form.other = this.buildModelFields(1);
+  form.second = formSelect("Second embedding", () => this.requestFit({second: form.second.value}, 0));
+  form.secondField = formField("second embedding", form.second);
   form.overlays = [];
   form.overlayBox = h("div");
-  form.bar = h("progress", {hidden: true});
   form.status = h("p", {class: "soft"});
   form.run = h("button", {type: "button", hidden: true, class: "run", onclick: () => this.requestFit({run: true}, 0)}, "Run");
   form.file = h("input", {type: "file", "aria-label": "File with new data to project into the embeddings", onchange: async () => {
@@ -37,60 +30,98 @@ View.prototype.buildForm = function () {
     form.file.value = "";
   }});
   form.fileField = h("label", {class: "file"}, "Project new data …", form.file);
-  form.kernelBox = h("div", {}, h("label", {class: "field wide"}, h("span", {}, "kernel"), form.kernel), form.error, form.sliderBox,
-    h("div", {class: "three"}, field("components", form.count), field("x axis", form.across), field("y axis", form.up)));
-  this.model.replaceChildren(h("h2", {}, "Model"), form.kernelBox, form.secondField, form.overlayBox, h("div", {class: "row"}, form.run, form.bar), form.status,
-    h("div", {class: "row"}, form.fileField, h("button", {type: "button", onclick: () => this.link.send({type: "page"})}, "Save this page")));
+  this.model.replaceChildren(h("h2", {}, "Model"), form.box, form.secondField, form.other.box, form.overlayBox, h("div", {class: "row"}, form.run), form.status,
+    h("div", {class: "row"}, form.fileField));
   return form;
+};
+
+/** Build the fields of the model of a pane: kernel, parameters, number of components, and axes. */
+View.prototype.buildModelFields = function (pane) {
+  const fields = {edited: false, pane, prefix: pane ? "second_" : "", sliders: []}, errorId = this.id(pane ? "error-right" : "error");
+  const label = text => pane ? `${text}, right` : text;
+  const request = (changes, pause) => this.requestFit(Object.fromEntries(Object.entries(changes).map(([key, value]) => [fields.prefix + key, value])), pause);
+  fields.request = request;
+  fields.kernel = h("input", {type: "text", spellcheck: false, "aria-describedby": errorId, oninput: () => { fields.edited = true; request({kernel: fields.kernel.value}); }});
+  fields.error = h("p", {class: "trouble", id: errorId, role: "alert"});
+  fields.sliderBox = h("div");
+  fields.count = h("input", {type: "number", min: 2, "aria-label": label("components"), oninput: () => { if (fields.count.checkValidity()) request({components: Number(fields.count.value)}); }});
+  const axes = () => this.link.send({type: "axes", pane, axes: [Number(fields.across.value), Number(fields.up.value)]});
+  fields.across = formSelect(pane ? "Right horizontal axis" : "Horizontal component", axes);
+  fields.up = formSelect(pane ? "Right vertical axis" : "Vertical component", axes);
+  fields.kernelField = h("label", {class: "field wide"}, h("span", {}, label("kernel")), fields.kernel);
+  fields.countField = formField("components", fields.count);
+  fields.axisFields = [formField("x axis", fields.across), formField("y axis", fields.up)];
+  fields.box = h("div", {class: "block"}, fields.kernelField, fields.error, fields.sliderBox, h("div", {class: "three"}, fields.countField, ...fields.axisFields));
+  return fields;
 };
 
 /** Show the values of a fit, without changing the field that the user is editing. */
 View.prototype.updateForm = function (message, token) {
-  const {form} = this, focus = this.root.getRootNode().activeElement;
+  const {form} = this;
   form.message = message;
-  if (typeof token === "number" && token >= this.fitToken && !(this.pendingRequest && "kernel" in this.pendingRequest)) form.edited = false; // the kernel in the text field was fitted
-  form.kernelBox.hidden = message.kernel === null;
-  if (focus !== form.kernel && !form.edited) form.kernel.value = message.kernel || "";
-  this.updateSliders(message, focus);
-  form.count.max = message.max_components;
-  if (focus !== form.count) form.count.value = message.components;
-  const names = Array.from({length: message.components}, (_, k) => [String(k), String(k + 1)]);
-  fillOptions(form.across, names, String(message.axes[0]));
-  fillOptions(form.up, names, String(message.axes[1]));
+  this.updateModelFields(form, message, token);
+  this.updateModelFields(form.other, message.other, token);
   form.secondField.hidden = message.second_options.length < 2;
   fillOptions(form.second, message.second_options, message.second);
   this.updateOverlays();
   form.fileField.hidden = !message.can_project;
 };
 
-View.prototype.updateSliders = function (message, focus) {
-  const {form} = this, names = JSON.stringify(message.parameters.map(one => one.name));
-  if (form.sliderNames !== names) {
-    form.sliderNames = names;
-    form.sliders = message.parameters.map((one, k) => {
+View.prototype.updateModelFields = function (fields, message, token) {
+  const focus = this.root.getRootNode().activeElement, pane = this.panes[fields.pane], isKernelPCA = Boolean(message && message.kernel !== null);
+  if (typeof token === "number" && token >= this.fitToken && !(this.pendingRequest && `${fields.prefix}kernel` in this.pendingRequest)) fields.edited = false; // the kernel in the text field was fitted
+  fields.kernelField.hidden = fields.countField.hidden = !isKernelPCA;
+  this.updateSliders(fields, isKernelPCA ? message.parameters : [], focus);
+  const dimensions = pane ? pane.message.dimensions : [];
+  fields.axisFields.forEach(one => { one.hidden = dimensions.length < 3; });
+  if (pane) {
+    const options = dimensions.map((name, k) => [String(k), /^(component|dimension) \d/.test(name) ? String(k + 1) : name]);
+    [fields.across, fields.up].forEach((input, side) => fillOptions(input, options, String(pane.message.shown[side])));
+  }
+  if (!isKernelPCA) { fields.kernel.value = ""; fields.edited = false; return; }
+  if (focus !== fields.kernel && !fields.edited) fields.kernel.value = message.kernel;
+  fields.count.max = message.max_components;
+  if (focus !== fields.count) fields.count.value = message.components;
+};
+
+View.prototype.updateSliders = function (fields, parameters, focus) {
+  const names = JSON.stringify(parameters.map(one => one.name));
+  fields.parameters = parameters;
+  if (fields.sliderNames !== names) {
+    fields.sliderNames = names;
+    fields.sliders = parameters.map((one, k) => {
       const shown = h("output");
-      const slider = h("input", {type: "range", min: -3, max: 3, step: 0.01, value: 0, "aria-label": one.name, oninput: () => {
-        const value = form.message.parameters[k].centre * 10 ** (Number(slider.value) / 3);
+      const slider = h("input", {type: "range", min: -3, max: 3, step: 0.01, value: 0, "aria-label": fields.pane ? `${one.name}, right` : one.name, oninput: () => {
+        const value = fields.parameters[k].centre * 10 ** (Number(slider.value) / 3);
         shown.textContent = formatNumber(value);
-        this.requestFit({parameter: k, value});
+        fields.request({parameter: k, value});
       }});
       return {slider, shown};
     });
-    form.sliderBox.replaceChildren(...form.sliders.map(({slider, shown}, k) => h("label", {class: "field"}, h("span", {}, message.parameters[k].name), slider, shown)));
+    fields.sliderBox.replaceChildren(...fields.sliders.map(({slider, shown}, k) => h("label", {class: "field"}, h("span", {}, parameters[k].name), slider, shown)));
   }
-  message.parameters.forEach((one, k) => {
-    const {slider, shown} = form.sliders[k];
+  parameters.forEach((one, k) => {
+    const {slider, shown} = fields.sliders[k];
     if (focus === slider) { one.centre = one.value / 10 ** (Number(slider.value) / 3); return; }
     slider.value = 0;
     shown.textContent = formatNumber(one.value);
   });
 };
 
+/** Show two components of an embedding; a saved page contains the coordinates of the first components. */
+View.prototype.showComponents = function (pane, across, up) {
+  if (this.link) return this.link.send({type: "axes", pane: pane.index, axes: [across, up]});
+  const {message} = pane, shown = [across, up], stored = message.stored || {shown: message.shown, preimages: message.preimages, clusters: message.clusters};
+  const isStored = stored.shown.every((k, side) => k === shown[side]);
+  pane.update({...message, stored, x: message.components[across], y: message.components[up], axes: shown.map(k => message.dimensions[k]), ...(isStored ? stored : {preimages: null, clusters: undefined}), shown});
+  this.changed("embeddings");
+};
+
 View.prototype.updateOverlays = function () {
   const {form} = this, offered = this.panes.map(pane => [pane.message.title, pane.message.overlays || []]), key = JSON.stringify(offered);
   if (form.overlayKey !== key) {
     form.overlayKey = key;
-    form.overlays = offered.map(([title], k) => h("select", {"aria-label": `Contours in ${title}`, onchange: event => this.link.send({type: "field", pane: k, name: event.target.value})}));
+    form.overlays = offered.map(([title], k) => h("select", {"aria-label": `Contours in ${title}`, onchange: event => this.requestContours(this.panes[k], event.target.value)}));
     form.overlayBox.replaceChildren(...offered.map(([, overlays], k) => overlays.length
       ? h("label", {class: "field"}, h("span", {}, this.panes.length < 2 ? "contours" : k ? "contours, right" : "contours, left"), form.overlays[k]) : null).filter(Boolean));
   }
@@ -107,26 +138,36 @@ function fillOptions(select, options, value) {
   select.value = value;
 }
 
+/** Request contours; the token identifies the reply, so that older replies can be ignored. */
+View.prototype.requestContours = function (pane, name) {
+  pane.fieldToken = (pane.fieldToken || 0) + 1;
+  this.link.send({type: "field", pane: pane.index, name, token: pane.fieldToken});
+};
+
 /** Request a fit after a pause in typing; the token identifies the reply, so that older replies can be ignored. */
 View.prototype.requestFit = function (changes, pause = FIT_DELAY_MS) {
   this.pendingRequest = {...this.pendingRequest, ...changes};
   clearTimeout(this.timer);
   this.timer = setTimeout(() => {
     this.requestTime = performance.now();
+    const changed = Object.keys(this.pendingRequest);
+    if (changed.some(key => key !== "run")) this.editedFields = changed.every(key => key.startsWith("second")) ? this.form.other : this.form;
     this.link.send({type: "fit", ...this.pendingRequest, token: ++this.fitToken});
     this.pendingRequest = {};
   }, pause);
 };
 
-/** Show the progress of a fit, or why it failed; replies to older requests are ignored. */
-View.prototype.showFitState = function ({text, error, fraction, busy, run, token}) {
+/** Show the state of a fit, or why it failed; replies to older requests are ignored. */
+View.prototype.showFitState = function ({text, error, busy, run, token}) {
   const {form} = this;
+  if (error || run) this.models.reply(error || text, token);
   if (!form || (typeof token === "number" && token < this.fitToken)) return;
-  form.error.textContent = error || "";
-  form.kernel.setAttribute("aria-invalid", String(Boolean(error)));
+  for (const fields of [form, form.other]) {
+    const isWrong = Boolean(error) && fields === (this.editedFields || form);
+    fields.error.textContent = isWrong ? error : "";
+    fields.kernel.setAttribute("aria-invalid", String(isWrong));
+  }
   form.status.textContent = text || "";
-  form.bar.hidden = !busy;
-  if (fraction === null || fraction === undefined) form.bar.removeAttribute("value"); else form.bar.value = fraction;
   form.run.hidden = !run;
   if (!busy && (error || text)) this.announce(error || text);
 };

@@ -2,20 +2,9 @@
 
 // [maximum number of points, radius in pixels]: the more points there are, the smaller they are drawn.
 const POINT_RADII = [[500, 4.5], [3000, 3.6], [20000, 2.6], [60000, 1.9], [150000, 1.4], [400000, 1], [Infinity, 0.7]];
+const INSETS = [60, 50, 22, 48]; // space around the points (left, right, top, bottom) for the labels of the axes, in CSS pixels
+const DENSITY_POINTS = 5e4; // from this number of points, the opacity of a pixel depends on the number of its points
 const CLICK_TOLERANCE = 4; // a pointer that moves by more pixels is dragging, not clicking
-
-/** Create an element with properties, and with children that are elements or strings (which are never parsed as HTML). */
-function h(tag, properties = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "class") node.className = value;
-    else if (key in node && key !== "list") node[key] = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children.filter(child => child !== null && child !== undefined));
-  return node;
-}
 
 class Pane {
   constructor(view, index, message) {
@@ -27,40 +16,33 @@ class Pane {
     });
     const button = (text, label, action) => h("button", {type: "button", title: label, "aria-label": label, onclick: action}, text);
     this.heading = h("h2");
-    this.axes = h("span", {class: "axes"});
-    this.stage = h("div", {class: "stage"}, this.base, this.over, h("div", {class: "zoom"},
+    this.componentsButton = h("button", {type: "button", class: "small", title: "Show all pairs of components", onclick: () => view.components.open(this)}, "Components");
+    this.axes = [h("p", {class: "axis across"}), h("p", {class: "axis up"})];
+    this.stage = h("div", {class: "stage"}, this.base, this.over, ...this.axes);
+    const tools = h("div", {class: "zoom"}, // in small panes they are in the header, see view.css
       button("+", "Zoom in", () => this.zoom(1.5)),
       button("−", "Zoom out", () => this.zoom(1 / 1.5)),
-      button("⤢", "Show all points", () => this.fit())));
-    this.element = h("section", {class: "pane"}, h("header", {}, this.heading, this.axes), this.stage);
+      button("⤢", "Show all points", () => this.fit()), ...this.overlayButtons(), pictureMenu(this));
+    this.element = h("section", {class: "pane"}, h("header", {}, this.heading, this.componentsButton, tools), this.stage);
     this.update(message);
     this.addListeners();
     this.resizeObserver = new ResizeObserver(() => this.resize());
     this.resizeObserver.observe(this.stage);
   }
 
-  /** Show an embedding; the zoom is preserved if the number of points is the same and the user has zoomed. */
+  /** Show an embedding; points move to their new positions. The zoom is preserved if the number of points is the same and the user has zoomed. */
   update(message) {
-    const fresh = !this.message || this.message.x.length !== message.x.length;
+    const fresh = !this.message || this.message.x.length !== message.x.length || this.message.title !== message.title, start = Transition.startOf(this, message);
+    this.transition?.stop();
     Object.assign(this, {message, x: message.x, y: message.y, marker: null, field: message.field || null});
-    this.heading.textContent = message.title;
-    this.axes.textContent = `→ ${message.axes[0]}   ↑ ${message.axes[1]}`;
+    this.componentsButton.hidden = message.dimensions.length < 3;
+    this.heading.textContent = this.heading.title = message.title;
+    this.axes.forEach((label, side) => { label.textContent = label.title = message.axes[side]; });
     this.over.setAttribute("aria-label", `${message.title}: ${message.x.length} points. Horizontal axis: ${message.axes[0]}. Vertical axis: ${message.axes[1]}.`);
-    this.measure();
+    this.updateClusters(message.clusters);
+    this.bounds = boundsOf(this.x, this.y);
     if (fresh || !this.userMoved) this.fit(); else this.draw();
-  }
-
-  measure() {
-    let left = Infinity, right = -Infinity, low = Infinity, high = -Infinity;
-    for (let i = 0; i < this.x.length; i++) {
-      const x = this.x[i], y = this.y[i];
-      if (x < left) left = x;
-      if (x > right) right = x;
-      if (y < low) low = y;
-      if (y > high) high = y;
-    }
-    if (left > right) [left, right, low, high] = [-1, 1, -1, 1];
-    this.bounds = {left, right, low, high};
+    if (start) this.transition = new Transition(this, start);
   }
 
   // ---------------------------------------------------------------- pan and zoom
@@ -75,17 +57,38 @@ class Pane {
     for (const canvas of [this.base, this.over]) { canvas.width = w; canvas.height = t; }
     this.pixelRatio = pixelRatio;
     this.image = null;
-    if (!this.userMoved) this.fit(); else this.draw();
+    if (this.wanted) this.moveTo(this.wanted);
+    else if (!this.userMoved) this.fit(); else this.draw();
+  }
+
+  get insets() { return INSETS.map(inset => Math.min(inset * (this.pixelRatio || 1), this.width / 5)); }
+
+  /** The scale, in pixels per unit, at which all points are visible. */
+  get fitScale() {
+    const {left, right, low, high} = this.bounds, w = right - left, t = high - low, [inLeft, inRight, inTop, inBottom] = this.insets;
+    return w || t ? Math.min((this.width - inLeft - inRight) / (w || 1e-300), (this.height - inTop - inBottom) / (t || 1e-300)) : 1;
+  }
+
+  /** Return the part of the embedding that the pane shows, for a session; the zoom does not depend on the size of the pane. */
+  position() { return this.wanted || {centre: this.centre, zoom: this.scale / this.fitScale, userMoved: this.userMoved}; }
+
+  /** Show a position, as soon as the size of the pane is known. */
+  moveTo(position) {
+    if (!this.pixelRatio) { this.wanted = position; return; }
+    this.wanted = null;
+    if (!position.userMoved) return this.fit();
+    Object.assign(this, {centre: position.centre, scale: position.zoom * this.fitScale, userMoved: true});
+    this.draw();
   }
 
   /** Show all points, with the same scale on both axes. */
   fit() {
     const {left, right, low, high} = this.bounds;
-    this.centre = [(left + right) / 2, (low + high) / 2];
-    const w = right - left, t = high - low;
-    this.scale = w || t ? 0.9 * Math.min(this.width / (w || 1e-300), this.height / (t || 1e-300)) : 1;
-    this.fitScale = this.scale;
+    const [inLeft, inRight, inTop, inBottom] = this.insets;
+    this.scale = this.fitScale;
+    this.centre = [(left + right + (inRight - inLeft) / this.scale) / 2, (low + high + (inTop - inBottom) / this.scale) / 2];
     this.userMoved = false;
+    if (this.transition) this.transition.movesArea = false;
     this.draw();
   }
 
@@ -129,8 +132,7 @@ class Pane {
     if (!this.stale || !this.pixelRatio) return; // the size of the pane is not known yet
     this.stale = false;
     const start = performance.now(), {view, width, height} = this, theme = THEMES[view.theme];
-    const n = this.x.length, grown = Math.min(3, Math.max(1, (this.scale / this.fitScale) ** 0.35));
-    const radius = POINT_RADII.find(([maxPoints]) => n <= maxPoints)[1] * view.size * grown * this.pixelRatio;
+    const {radius} = this, n = this.x.length;
     const margin = 2 * Math.ceil(radius) + 2, w = width + 2 * margin, t = height + 2 * margin;
     if (!this.image || this.image.width !== w || this.image.height !== t) {
       this.image = new ImageData(w, t);
@@ -139,14 +141,54 @@ class Pane {
     const {pixels, transform} = this, brush = this.base.getContext("2d");
     pixels.fill(hexToPixel(theme.paper));
     this.grid(pixels, w, t, margin, hexToPixel(theme.grid));
-    const selected = view.count > 0 ? view.selected : null, fine = n > 20000 ? 1 : 0.82;
-    if (selected) {
-      paint(pixels, w, t, margin, transform, this.x, this.y, null, hexToPixel(theme.grey), selected, 0, radius * 0.9, fine * 0.75);
-      paint(pixels, w, t, margin, transform, this.x, this.y, view.colours, null, selected, 1, radius * (n > 20000 ? 1 : 1.12), 0.95);
-    } else paint(pixels, w, t, margin, transform, this.x, this.y, view.colours, null, null, 0, radius, fine);
+    const draw = n >= DENSITY_POINTS ? this.densityLayers(w, t, margin, radius) : (...layer) => paint(pixels, w, t, margin, transform, this.x, this.y, ...layer, view.paintOrder());
+    for (const layer of this.layers(radius)) draw(...layer);
     brush.putImageData(this.image, -margin, -margin);
     this.drawOverlay();
     this.renderTime = performance.now() - start;
+  }
+
+  /** Return a function that draws a layer of points, such that their order does not matter. The opacities do not change while the user pans. */
+  densityLayers(w, t, margin, radius) {
+    const {view, pixels, transform, message} = this, key = [w, t, this.scale, radius, view.count, view.filters.count].join();
+    if (this.sums?.length !== 4 * w * t) this.sums = new Uint32Array(4 * w * t);
+    if (this.references?.key !== key || this.references.message !== message) this.references = {key, message};
+    const order = this.x.length > MAX_MOVING_POINTS ? this.spatialOrder() : null, source = order || this;
+    const [left, high] = this.toData(-margin, -margin), [right, low] = this.toData(w, t), ranges = order ? order.ranges(left, right, low, high) : undefined;
+    return (colours, single, states, state, size, opacity) => {
+      this.references[state] = paintDensity(pixels, this.sums, w, t, margin, transform, source.x, source.y, order && colours ? order.colours : colours, single,
+        order && states ? order.states : states, state, size, opacity, this.references[state], ranges);
+    };
+  }
+
+  /** Return the order in which many points are drawn, with their current colours and states. Their positions do not change in place. */
+  spatialOrder() {
+    const {view} = this;
+    if (this.order?.source !== this.x || this.order.sourceY !== this.y) this.order = new SpatialOrder(this.x, this.y, this.bounds);
+    const {order} = this;
+    if (order.colourScale !== view.colourScale || order.colourSource !== view.colours) {
+      Object.assign(order, {colourScale: view.colourScale, colourSource: view.colours, colours: order.gather(view.colours)});
+    }
+    if (view.hasStates && (order.version !== view.statesVersion || order.stateSource !== view.states)) {
+      Object.assign(order, {version: view.statesVersion, stateSource: view.states, states: order.gather(view.states)});
+    }
+    return order;
+  }
+
+  /** The radius of the points, in pixels. */
+  get radius() {
+    const n = this.x.length, grown = Math.min(3, Math.max(1, (this.scale / this.fitScale) ** 0.35));
+    return POINT_RADII.find(([maxPoints]) => n <= maxPoints)[1] * this.view.size * grown * this.pixelRatio;
+  }
+
+  /** Return the layers of points from the lowest to the highest: the arguments of `paint` from the colours on. */
+  layers(radius) {
+    const {view} = this, {states, colours} = view, isDense = this.x.length > 20000, fine = isDense ? 1 : 0.82, grey = hexToPixel(THEMES[view.theme].grey);
+    if (!view.hasStates) return [[colours, null, null, 0, radius, fine]];
+    const isVisible = view.filters.count < this.x.length && !view.hideFiltered; // points that are filtered out are the faintest, and selected points are on top
+    const hidden = isVisible ? [[null, grey, states, 0, radius * 0.8, fine * 0.3]] : [];
+    if (!view.count) return [...hidden, [colours, null, states, 1, radius, fine]];
+    return [...hidden, [null, grey, states, 1, radius * 0.9, fine * 0.75], [colours, null, states, 2, radius * (isDense ? 1 : 1.12), 0.95]];
   }
 
   grid(pixels, w, t, margin, colour) {
@@ -170,16 +212,10 @@ class Pane {
     pen.font = `${11 * pixelRatio}px system-ui, sans-serif`;
     pen.lineWidth = pixelRatio;
     pen.fillStyle = theme.soft;
-    for (const x of this.gridLines[0]) {
-      const at = this.toPixels(x, 0)[0];
-      if (at > 30 * pixelRatio && at < this.width - 70 * pixelRatio) { pen.textAlign = "center"; pen.fillText(formatNumber(x), at, this.height - 6 * pixelRatio); }
-    }
-    pen.textAlign = "left";
-    for (const y of this.gridLines[1]) {
-      const at = this.toPixels(0, y)[1];
-      if (at > 14 * pixelRatio && at < this.height - 22 * pixelRatio) pen.fillText(formatNumber(y), 6 * pixelRatio, at - 3 * pixelRatio);
-    }
-    if (this.field) this.contours(pen, theme);
+    this.tickLabels(pen, theme);
+    if (this.showsDensity) this.contours(pen, theme, this.density());
+    if (this.field) this.contours(pen, theme, this.field);
+    if (this.showsClusters && this.clusters) this.drawClusters(pen, theme);
     if (this.lasso && this.lasso.length) {
       pen.beginPath();
       this.lasso.forEach(([x, y]) => pen.lineTo(...this.toPixels(x, y)));
@@ -204,6 +240,7 @@ class Pane {
         pen.stroke();
       }
     }
+    view.point.drawMarks(this, pen, theme);
     if (view.hovered >= 0) {
       const [px, py] = this.toPixels(this.x[view.hovered], this.y[view.hovered]);
       for (const [wide, colour] of [[4, theme.paper], [1.8, theme.ink]]) {
@@ -226,11 +263,31 @@ class Pane {
     }
   }
 
-  contours(pen, theme) {
-    const {field, pixelRatio} = this;
-    if (!field.lines) field.lines = field.levels.map(level => ({level, segments: contour(field, level)}));
+  /** Draw the labels of the axes, except those that would collide with others, with the zoom buttons or with the axis titles. */
+  tickLabels(pen, theme) {
+    const p = this.pixelRatio;
+    pen.strokeStyle = theme.paper;
+    const put = (text, x, y) => { pen.lineWidth = 3 * p; pen.strokeText(text, x, y); pen.fillText(text, x, y); };
+    pen.textAlign = "center";
+    let end = 56 * p; // the labels of the vertical axis are to the left of it
+    for (const x of this.gridLines[0]) {
+      const text = formatNumber(x), at = this.toPixels(x, 0)[0], half = pen.measureText(text).width / 2;
+      if (at - half < end || at + half > this.width - 48 * p) continue;
+      put(text, at, this.height - 21 * p);
+      end = at + half + 8 * p;
+    }
+    pen.textAlign = "left";
+    for (const y of this.gridLines[1]) {
+      const at = this.toPixels(0, y)[1];
+      if (at > 14 * p && at < this.height - 34 * p) put(formatNumber(y), 21 * p, at - 3 * p);
+    }
+  }
+
+  contours(pen, theme, field) {
+    const {pixelRatio} = this;
+    if (!field.lines) field.lines = field.levels.map((level, k) => ({level, text: field.labels ? field.labels[k] : formatNumber(level), segments: contour(field, level)}));
     pen.strokeStyle = theme.ink;
-    for (const {level, segments} of field.lines) {
+    for (const {level, text, segments} of field.lines) {
       pen.lineWidth = (level === 0 ? 1.8 : 1) * pixelRatio;
       pen.globalAlpha = level === 0 ? 0.8 : 0.45;
       pen.setLineDash(level < 0 ? [4 * pixelRatio, 3 * pixelRatio] : []);
@@ -243,15 +300,15 @@ class Pane {
         if (ax > 0 && ay > 20 * pixelRatio && ax < this.width && ay < this.height && (widest === null || d > reach)) { widest = [ax, ay]; reach = d; }
       }
       pen.stroke();
-      if (widest) {
+      if (widest && !(field.labels && this.showsClusters)) { // the labels of clusters would cover the shares of the density
         pen.globalAlpha = 1;
         pen.textAlign = "center";
         pen.lineWidth = 3 * pixelRatio;
         pen.setLineDash([]);
         pen.strokeStyle = theme.paper;
-        pen.strokeText(formatNumber(level), ...widest);
+        pen.strokeText(text, ...widest);
         pen.fillStyle = theme.ink;
-        pen.fillText(formatNumber(level), ...widest);
+        pen.fillText(text, ...widest);
         pen.strokeStyle = theme.ink;
       }
     }
@@ -295,13 +352,14 @@ class Pane {
       const drawn = this.lasso;
       this.lasso = null;
       if (event.type === "pointercancel") return this.draw();
-      if (!dragging) view.requestPreimage(this, ...this.toData(...this.eventPixels(event)));
+      if (!dragging) view.point.request(this, ...this.toData(...this.eventPixels(event)));
       else if (drawn) view.selectInside(this, drawn, mode(event));
     };
     over.addEventListener("pointerup", end);
     over.addEventListener("pointercancel", end);
     over.addEventListener("pointerleave", () => { if (!this.cursor) view.hover(this, -1); });
     over.addEventListener("wheel", event => {
+      if (view.link?.isEmbedded && !event.ctrlKey && over.getRootNode().activeElement !== over) return; // scroll the notebook
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...this.eventPixels(event));
     }, {passive: false});
@@ -316,7 +374,7 @@ class Pane {
     requestAnimationFrame(() => {
       this.hoverPending = false;
       const [x, y] = this.toData(...now);
-      this.view.hover(this, nearest(this.x, this.y, x, y, this.scale, this.scale, 9 * this.pixelRatio), event);
+      this.view.hover(this, nearest(this.x, this.y, x, y, this.scale, this.scale, 9 * this.pixelRatio, this.view.visible), event);
     });
   }
 
@@ -347,7 +405,7 @@ class Pane {
     else if (event.key === "0") this.fit();
     else if (event.key === "Enter") {
       const at = this.cursor || this.centre;
-      if (view.drawing) { this.lasso.push(at); view.announce(`Corner ${this.lasso.length} of the lasso.`); } else view.requestPreimage(this, ...at);
+      if (view.drawing) { this.lasso.push(at); view.announce(`Corner ${this.lasso.length} of the lasso.`); } else view.point.request(this, ...at);
     } else if (event.key === "l" || event.key === "L") {
       if (!view.drawing) {
         this.lasso = [];
@@ -372,10 +430,8 @@ class Pane {
 
   /** Highlight and announce the point nearest to the keyboard cursor. */
   announceNearest() {
-    const i = nearest(this.x, this.y, ...this.cursor, this.scale, this.scale, 40 * this.pixelRatio);
+    const i = nearest(this.x, this.y, ...this.cursor, this.scale, this.scale, 40 * this.pixelRatio, this.view.visible);
     this.view.hover(this, i);
     this.view.announce(i < 0 ? `No point near ${this.cursor.map(formatNumber).join(", ")}.` : this.view.describe(i));
   }
 }
-
-const mode = event => event.altKey ? "remove" : event.ctrlKey || event.metaKey ? "add" : "set";

@@ -1,7 +1,13 @@
-// The view: panes that share one selection, a table of the selected rows, and the controls of a connected model.
+// The view: panes that share one selection, and the panels of the sidebar.
+//
+// A part of the view is an object with an `element` and a method update(change), which is called after each change:
+//   "scene"       another scene was loaded (all other changes follow)
+//   "columns"     columns were added or removed, and "values": the values of a column have arrived
+//   "colours"     the colours of the points, "selection", "filters", "embeddings" and "theme" likewise
+//   "point"       another point is the current point, and "drawings": drawings of points have arrived
 
 let viewCount = 0;
-const MAX_TABLE_ROWS = 100; // the table shows at most this many selected rows
+const FILTER_DELAY_MS = 250; // the server receives the filters when they have not changed for this time
 const MAX_TOOLTIP_FIELDS = 14; // a tooltip shows at most this many columns
 const KEYBOARD_HELP = [
   ["Tab", "move between tools, embeddings and controls"],
@@ -13,6 +19,12 @@ const KEYBOARD_HELP = [
   ["Space", "add the announced point to the selection, or remove it"],
   ["L, Enter …, L", "lasso: start, set corners, close"],
   ["Escape", "cancel the lasso, or clear the selection"],
+  ["← → in a histogram", "move a bound of the filter by one bin; Page Up and Page Down by five, Delete removes the filter"],
+  ["↑ ↓ in the table", "move to another row; Enter shows it; Enter in a column name sorts by this column"],
+  ["← → in the tabs", "show another tab; Home and End: the first and the last"],
+  ["Enter in the search box", "select the rows that match; ↑ ↓ choose a suggestion"],
+  ["Escape in a menu or dialog", "close it"],
+  ["Ctrl+Z", "undo; Ctrl+Shift+Z or Ctrl+Y: redo"],
 ];
 const MOUSE_HELP = [
   ["drag", "pan, or draw a lasso, depending on the tool; Shift switches to the other tool"],
@@ -24,8 +36,8 @@ const MOUSE_HELP = [
 class View {
   /** Show a scene in an element; `link` = {send(request)} connects to a model, or is null in a saved page. */
   constructor(root, scene, link = null) {
-    Object.assign(this, {root, link, number: ++viewCount, tool: "move", size: 1, hovered: -1, drawing: false, token: 0, fitToken: 0, panes: []});
-    this.theme = scene.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    Object.assign(this, {root, link, number: ++viewCount, tool: "move", size: 1, hovered: -1, drawing: false, fitToken: 0, panes: [], parts: [], handlers: new Map(), color: "", selectionReason: "", reasons: new WeakMap(), query: "", transitions: TRANSITION_MS, hideFiltered: false});
+    this.theme = scene.theme || pageTheme();
     root.classList.add("mercer");
     root.explorer = this; // gives tests and other scripts access to the view
     this.build();
@@ -33,6 +45,15 @@ class View {
   }
 
   id(name) { return `mercer-${this.number}-${name}`; }
+
+  /** Call a handler for messages of this kind from the server. */
+  on(kind, handler) { this.handlers.set(kind, handler); }
+
+  /** Inform all parts of a change. */
+  changed(change) { this.parts.forEach(part => part.update(change)); }
+
+  /** Record the state after an action of the user, for undo; quick actions of one group are recorded as one. */
+  commit(label, group) { if (!this.session.isApplying) this.history.commit(label, group); }
 
   // ---------------------------------------------------------------- layout
 
@@ -43,50 +64,81 @@ class View {
     this.title = h("h1");
     this.total = h("span", {class: "soft"});
     this.search = h("input", {type: "search", placeholder: "Search, for example: text, or column > 3", "aria-label": "Search", "aria-describedby": this.id("mistake"),
-      title: SEARCH_HELP.map(pair => pair.join(": ")).join("\n"), onkeydown: event => {
-      if (event.key === "Enter") this.runSearch(this.search.value);
+      title: SEARCH_HELP.map(pair => pair.join(": ")).join("\n"), oninput: () => this.showSearchError(""), onkeydown: event => {
+      if (this.suggestions.onKeyDown(event) || event.key !== "Enter") return;
+      this.suggestions.close();
+      this.runSearch(this.search.value);
     }});
-    this.searchError = h("p", {class: "trouble mistake", id: this.id("mistake"), role: "alert"});
-    this.colourSelect = h("select", {"aria-label": "Colour by", onchange: () => this.colourBy(this.colourSelect.value)});
+    this.suggestions = new Suggestions(this, this.search);
+    this.searchError = h("p", {class: "trouble mistake", id: this.id("mistake"), role: "alert", title: "Click to hide", onclick: () => this.showSearchError("")});
     this.sizeSlider = h("input", {type: "range", min: -2, max: 2, step: 0.25, value: 0, "aria-label": "Point size", oninput: () => {
       this.size = 2 ** Number(this.sizeSlider.value);
       this.redraw();
     }});
-    this.themeButton = button("", () => { this.theme = this.theme === "dark" ? "light" : "dark"; this.applyTheme(); });
+    this.themeButton = button("", () => { this.hasOwnTheme = true; this.setTheme(this.theme === "dark" ? "light" : "dark"); });
     this.help = h("dialog", {"aria-label": "Keyboard and mouse"}, h("h2", {}, "Keyboard"), pairs(KEYBOARD_HELP), h("h2", {}, "Mouse"), pairs(MOUSE_HELP), h("h2", {}, "Search"), pairs(SEARCH_HELP),
       button("Close", () => this.help.close()));
     this.tip = h("div", {class: "tip", "aria-hidden": "true"});
     this.status = h("p", {class: "status", role: "status", "aria-live": "polite"});
     this.notices = h("div", {class: "notices", role: "alert"});
     this.paneArea = h("main", {class: "maps"});
-    this.legend = h("div", {class: "legend"});
-    this.preimageCard = h("div", {class: "preimage"});
-    this.selectionText = h("p", {class: "soft"});
-    this.saveButton = button("Save as CSV", () => this.saveSelection(), {disabled: true});
-    this.clearButton = button("Clear", () => this.clear(), {disabled: true});
-    this.table = h("div", {class: "scroll", tabIndex: 0, role: "region", "aria-label": "Selected rows"});
+    this.history = new History(() => this.updateHistoryButtons());
+    this.history.register("selection", () => this.selected, mask => this.setSelection(mask, ""));
+    this.history.register("filters", () => this.filters.byName, filters => this.setFilters(filters));
+    this.history.register("search", () => this.query, query => { this.query = this.search.value = query; });
+    this.history.register("colour", () => this.color, name => this.colourBy(name));
+    this.history.register("colour options", () => this.column(this.color)?.colourOptions ?? null, options => {
+      const column = this.column(this.color);
+      if (column) column.colourOptions = options || undefined;
+      this.colourBy(this.color, false);
+    });
+    this.models = new ModelState(this);
+    this.session = new Session(this);
+    this.named = new NamedSelections(this);
+    this.session.registerModels();
+    const undo = (label, title, action) => button(label, () => action(), {title, "aria-label": title, disabled: true});
+    this.undoButton = undo("↶", "Undo", () => this.undo());
+    this.redoButton = undo("↷", "Redo", () => this.redo());
     this.model = h("section", {class: "model", hidden: true});
-    this.spectra = h("section", {class: "spectra", hidden: true});
-    this.notes = h("section", {class: "notes", hidden: true});
-    const section = (title, ...inner) => h("section", {}, h("h2", {}, title), ...inner);
-    this.sidebar = h("aside", {"aria-label": "Details"},
-      section("Colour", this.colourSelect, this.legend),
-      section("Pre-image", this.preimageCard),
-      this.model,
-      section("Selection", this.selectionText, h("div", {class: "row"}, this.saveButton, this.clearButton), this.table),
-      this.spectra, this.notes);
+    this.notes = h("section", {class: "notes"});
+    this.legend = new Legend(this);
+    this.point = new PointPanel(this);
+    this.selection = new SelectionPanel(this);
+    this.spectra = new SpectrumPanel(this);
+    this.components = new ComponentsPanel(this);
+    this.columnsPanel = new ColumnsPanel(this);
+    this.layout = new Layout(this);
+    this.python = new PythonPanel(this);
+    this.jobs = new JobList(this);
+    this.focus = new FocusKeeper(this);
+    this.table = new RowTable(this);
+    this.parts = [this.layout, this.session, this.named, this.legend, this.columnsPanel, this.point, this.selection, this.spectra, this.components, this.python, this.table];
+    this.tabs = new Tabs(this, "Details", {Columns: [this.columnsPanel.element], Selection: [this.selection.element, this.named.element], Point: [this.point.element], Model: [this.model, this.spectra.element, this.python.element], Notes: [this.notes]});
+    this.sidebar = h("aside", {"aria-label": "Details"}, this.legend.element, this.tabs.element);
     this.root.replaceChildren(
       h("header", {class: "top"}, h("div", {class: "name"}, this.title, this.total),
-        h("div", {class: "tools", role: "group", "aria-label": "Tools"}, this.tools.move, this.tools.lasso), this.search,
-        h("label", {class: "size"}, "size", this.sizeSlider), this.themeButton, button("?", () => this.help.showModal(), {title: "Keyboard and mouse", "aria-label": "Keyboard and mouse"})),
-      this.searchError, this.notices, h("div", {class: "body"}, this.paneArea, this.sidebar), this.status, this.tip, this.help,
-      h("p", {id: this.id("keys"), class: "unseen"}, KEYBOARD_HELP.map(pair => pair.join(": ")).join("; ")));
+        h("div", {class: "tools", role: "group", "aria-label": "Tools"}, this.tools.move, this.tools.lasso), h("div", {class: "tools"}, this.undoButton, this.redoButton), this.session.menu.element,
+        this.layout.switch, this.search, h("label", {class: "size"}, h("span", {}, "size"), this.sizeSlider), this.themeButton, button("?", () => { this.help.showModal(); this.help.scrollTop = 0; }, {title: "Keyboard and mouse", "aria-label": "Keyboard and mouse"})),
+      h("div", {class: "below"}, this.searchError), this.notices, h("div", {class: "body"}, this.layout.pinned, h("div", {class: "stack"}, this.paneArea, this.table.element), this.sidebar), h("footer", {}, this.jobs.element, this.status), this.tip, this.suggestions.list, this.help,
+      h("p", {id: this.id("keys"), hidden: true}, KEYBOARD_HELP.map(pair => pair.join(": ")).join("; ")));
+    const page = this.link?.isEmbedded ? this.root : document; // a notebook has its own undo
+    page.addEventListener("keydown", event => {
+      const action = historyKey(event);
+      if (!action) return;
+      event.preventDefault();
+      this[action]();
+    });
   }
 
   setTool(tool) {
     this.tool = tool;
     for (const [name, button] of Object.entries(this.tools)) button.setAttribute("aria-pressed", String(name === tool));
     this.root.dataset.tool = tool;
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    this.applyTheme();
   }
 
   applyTheme() {
@@ -96,7 +148,7 @@ class View {
     this.themeButton.title = label;
     this.themeButton.setAttribute("aria-label", label);
     this.colourBy(this.color, false);
-    this.drawSpectra();
+    this.changed("theme");
   }
 
   // ---------------------------------------------------------------- the scene
@@ -105,25 +157,34 @@ class View {
     this.scene = scene;
     this.n = scene.rows;
     this.columns = scene.columns.map(message => new Column(message));
+    this.pendingColumns?.forEach(pending => pending.done(null)); // they belong to other points
     this.pendingColumns = new Map();
     this.hovered = -1;
     this.colours = new Uint32Array(this.n);
     this.selected = new Uint8Array(this.n);
     this.count = 0;
-    this.title.textContent = scene.title;
+    this.filters = new Filters(this.n);
+    this.states = new Uint8Array(this.n).fill(1);
+    this.title.textContent = this.title.title = scene.title;
     this.total.textContent = `${this.n.toLocaleString("en")} points`;
     this.pixels = new Set(scene.image ? scene.image.columns : []);
+    this.models.receive(scene);
+    this.color = this.column(scene.color) ? scene.color : "";
     this.setPanes(scene.panes);
-    this.fillColourSelect(scene.color);
     this.setTool(this.tool);
+    this.changed("scene");
+    this.changed("columns");
+    this.changed("filters");
     this.applyTheme();
-    this.preimageCard.replaceChildren(h("p", {class: "soft"}, this.link || scene.panes.some(message => message.preimages) ? "Click a position in an embedding to see the corresponding point." : "Click a position to see the nearest point. A saved page contains no model, so it cannot compute pre-images."));
     this.setSelection(this.selected, null);
-    if (this.form) this.form.edited = false;
+    if (this.form) this.form.edited = this.form.other.edited = false;
     this.showFitState({token: this.fitToken});
     this.updateControls(scene.controls);
-    this.notes.hidden = !scene.notes.length;
-    this.notes.replaceChildren(h("h2", {}, "Notes"), h("ul", {}, ...scene.notes.map(text => h("li", {}, text))));
+    this.tabs.setAvailable("Model", scene.controls || scene.code || scene.panes.some(message => message.spectrum));
+    this.tabs.setAvailable("Notes", scene.notes.length);
+    this.tabs.setCount("Notes", scene.notes.length);
+    this.notes.replaceChildren(h("ul", {}, ...scene.notes.map(text => h("li", {}, text))));
+    this.history.reset();
     this.announce(`${scene.title}: ${this.n} points.`);
   }
 
@@ -135,16 +196,7 @@ class View {
       this.active = this.panes[0];
     } else panes.forEach((message, k) => this.panes[k].update(message));
     this.paneArea.dataset.panes = panes.length;
-    this.drawSpectra();
-  }
-
-  fillColourSelect(color) {
-    const option = column => h("option", {value: column.name}, column.name);
-    const own = this.columns.filter((column, k) => !column.derived && !this.pixels.has(k)), made = this.columns.filter(column => column.derived);
-    const group = (label, list) => list.length ? h("optgroup", {label}, ...list.map(option)) : null;
-    this.colourSelect.replaceChildren(h("option", {value: ""}, "single colour"), ...[group("columns", own), group("computed from the models", made)].filter(Boolean));
-    this.color = color && this.columns.some(column => column.name === color) ? color : "";
-    this.colourSelect.value = this.color;
+    this.changed("embeddings");
   }
 
   /** Return the row number of a point in its file. */
@@ -152,44 +204,48 @@ class View {
 
   column(name) { return this.columns.find(column => column.name === name) || null; }
 
-  /** Load the values of a column from the server if necessary; resolves to true if they are available. */
+  /** Load the values of a column from the server if necessary; resolves to true if they are available, and to null if another scene was loaded. */
   async loadColumn(column) {
     if (column.isLoaded || !this.link) return column.isLoaded;
     if (!this.pendingColumns.has(column.name)) {
-      this.pendingColumns.set(column.name, new Promise(done => { column.resolveLoaded = done; }));
+      const pending = {};
+      pending.promise = new Promise(done => { pending.done = done; });
+      this.pendingColumns.set(column.name, pending);
       this.link.send({type: "column", name: column.name});
     }
-    return this.pendingColumns.get(column.name);
+    return this.pendingColumns.get(column.name).promise;
   }
+
+  /** Store the values of a column that the server has sent, or show why it did not. */
+  receiveColumn(message) {
+    const column = this.column(message.name), pending = this.pendingColumns.get(message.name);
+    if (message.error) this.announce(message.error);
+    else column?.fill(message);
+    this.pendingColumns.delete(message.name);
+    pending?.done(!message.error);
+    this.changed("values");
+    const filter = column?.isLoaded && this.filters.byName.get(column.name);
+    if (filter && !this.filters.masks.has(column.name)) this.setFilter(column, filter);
+  }
+
+  /** The columns whose values are known, without the pixels of images. */
+  shownColumns() { return this.columns.filter((column, k) => column.isLoaded && !this.pixels.has(k)); }
 
   async colourBy(name, announceChange = true) {
+    const before = this.color;
     this.color = name;
-    this.colourSelect.value = name;
-    const column = name ? this.column(name) : null;
-    if (column && !column.isLoaded) {
+    if (this.column(name)?.isLoaded === false) {
       this.announce(`Loading ${name} …`);
-      if (!(await this.loadColumn(column)) || this.color !== name) return;
+      const isLoaded = await this.loadColumn(this.column(name));
+      if (this.color !== name || isLoaded === null) return;
+      if (!isLoaded) return this.colourBy(this.column(before)?.isLoaded ? before : "", false); // it failed or was cancelled
     }
+    const column = name ? this.column(name) : null;
     this.colourScale = colouring(column, this.theme, this.colours);
-    this.drawLegend();
+    this.order = null;
+    this.changed("colours");
     this.redraw();
     if (announceChange) this.announce(column ? `Points are coloured by ${name}.` : "All points have the same colour.");
-  }
-
-  drawLegend() {
-    const {colourScale} = this, name = this.color;
-    if (colourScale.kind === "none") return this.legend.replaceChildren();
-    if (colourScale.kind === "numbers") {
-      return this.legend.replaceChildren(h("div", {class: "ramp", style: `background: linear-gradient(90deg, ${colourScale.stops.join(", ")})`}),
-        h("div", {class: "ends"}, h("span", {}, formatNumber(colourScale.low)), h("span", {}, formatNumber(colourScale.high))));
-    }
-    const column = this.column(name), codes = list => new Set(list.map(one => one.code));
-    const item = (label, colour, wanted, count) => h("button", {type: "button", class: "item", title: `Select ${label}`, "aria-label": `Select ${name} ${label}, ${count} points`, onclick: event => {
-      this.setSelection(this.combineSelection(i => wanted.has(column.data[i]), mode(event)), `${name} ${label}`);
-    }}, h("i", {style: `background: ${colour}`}), h("span", {}, label), h("small", {}, count.toLocaleString("en")));
-    const items = colourScale.classes.map(one => item(one.name, one.colour, codes([one]), one.count));
-    if (colourScale.rest.length) items.push(item(`${colourScale.rest.length} others`, colourScale.other, codes(colourScale.rest), colourScale.rest.reduce((sum, one) => sum + one.count, 0)));
-    this.legend.replaceChildren(...items);
   }
 
   // ---------------------------------------------------------------- drawing
@@ -197,26 +253,27 @@ class View {
   redraw() { this.panes.forEach(pane => pane.draw()); }
 
   schedule() {
+    this.session.touch();
     if (this.scheduled) return;
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
       this.panes.forEach(pane => pane.render());
-      if (this.panes.length && this.panes.every(pane => pane.renderTime > 0)) this.root.dataset.drawn = String(Number(this.root.dataset.drawn || 0) + 1);
+      if (this.panes.length && this.panes.every(pane => pane.renderTime > 0 || pane.element.hidden)) this.root.dataset.drawn = String(Number(this.root.dataset.drawn || 0) + 1);
     });
-  }
-
-  drawSpectra() {
-    const shown = this.panes.map(pane => pane.message).filter(message => message.spectrum);
-    this.spectra.hidden = !shown.length;
-    this.spectra.replaceChildren(...shown.flatMap(message => [h("h2", {}, `Eigenvalues of ${message.title}`), spectrum(message.spectrum), h("p", {class: "soft"}, message.spectrum.text)]));
   }
 
   // ---------------------------------------------------------------- points
 
+  /** The loaded columns, the one that colours the points first, without the texts of points that are drawn, which repeat other columns. */
+  describingColumns() {
+    const all = this.shownColumns().filter(column => column.name !== "point" || this.scene.drawings?.kind !== "items");
+    return [...all.filter(column => column.name === this.color), ...all.filter(column => column.name !== this.color)];
+  }
+
   /** Describe a point in one line. */
   describe(i) {
-    const known = this.columns.filter((column, k) => column.isLoaded && !this.pixels.has(k)).slice(0, 6);
+    const known = this.describingColumns().slice(0, 6);
     return `Row ${this.rowNumber(i)}: ${known.map(column => `${column.name} ${column.format(i)}`).join(", ")}.`;
   }
 
@@ -236,18 +293,24 @@ class View {
   }
 
   record(i) {
-    const known = this.columns.filter((column, k) => column.isLoaded && !this.pixels.has(k));
+    const known = this.shownColumns();
     const first = known.filter(column => column.name === this.color), rest = known.filter(column => column.name !== this.color);
     const rows = [["row", this.rowNumber(i)], ...[...first, ...rest].slice(0, MAX_TOOLTIP_FIELDS).map(column => [column.name, column.format(i)])];
     const more = known.length > MAX_TOOLTIP_FIELDS ? [h("p", {class: "soft"}, `and ${known.length - MAX_TOOLTIP_FIELDS} more columns`)] : [];
-    return [...this.imageCanvas(k => this.columns[this.scene.image.columns[k]].at(i)), pairs(rows), ...more];
+    return [...drawing(this, i), pairs(rows), ...more];
+  }
+
+  /** Mark a point in all panes while the pointer is over its entry in a list; -1 removes the mark. */
+  highlight(i) {
+    this.hovered = i;
+    this.panes.forEach(pane => pane.gridLines && pane.drawOverlay());
   }
 
   /** Return the canvas with the image of a point if the points are images; `value(k)` is the value of pixel k. */
-  imageCanvas(value) {
+  imageCanvas(value, label = "The point as an image") {
     const {image} = this.scene;
     if (!image || !image.columns.every(k => this.columns[k].isLoaded)) return [];
-    const [rows, columns, depth = 1] = image.shape, canvas = h("canvas", {class: "picture", width: columns, height: rows, role: "img", "aria-label": "The point as an image"});
+    const [rows, columns, depth = 1] = image.shape, canvas = h("canvas", {class: "picture", width: columns, height: rows, role: "img", "aria-label": label});
     const pen = canvas.getContext("2d"), data = pen.createImageData(columns, rows), scale = 255 / (image.high - image.low || 1);
     for (let p = 0; p < rows * columns; p++) {
       for (let c = 0; c < 3; c++) data.data[4 * p + c] = (value(depth === 3 ? 3 * p + c : p) - image.low) * scale;
@@ -257,13 +320,13 @@ class View {
     return [canvas];
   }
 
-  // ---------------------------------------------------------------- the selection
+  // ---------------------------------------------------------------- the selection and the filters
 
-  /** Return a mask of the points that satisfy a condition, combined with the selection: "set", "add" or "remove". */
+  /** Return a mask of the active points that satisfy a condition, combined with the selection: "set", "add" or "remove". */
   combineSelection(condition, how) {
-    const mask = new Uint8Array(this.n);
+    const mask = new Uint8Array(this.n), {active} = this.filters;
     for (let i = 0; i < this.n; i++) {
-      const now = condition(i) ? 1 : 0;
+      const now = active[i] && condition(i) ? 1 : 0;
       mask[i] = how === "add" ? now | this.selected[i] : how === "remove" ? this.selected[i] & ~now : now;
     }
     return mask;
@@ -272,31 +335,114 @@ class View {
   selectInside(pane, polygon, how) {
     const start = performance.now(), found = inside(pane.x, pane.y, polygon);
     this.polygon = polygon;
-    this.setSelection(how === "set" ? found : this.combineSelection(i => found[i], how), "inside the lasso");
+    this.select(this.combineSelection(i => found[i], how), "inside the lasso");
     this.lassoTime = performance.now() - start;
   }
 
   toggle(i) {
     const mask = this.selected.slice();
     mask[i] ^= 1;
-    this.setSelection(mask, "");
+    this.select(mask, "");
   }
 
-  clear() { this.setSelection(new Uint8Array(this.n), ""); }
+  /** Describe the selection: how many points, why, and how many of each class of the colours. */
+  get selectionText() {
+    if (!this.count) return "No points selected.";
+    const why = this.selectionReason ? `: ${this.selectionReason}` : "";
+    return `${this.count.toLocaleString("en")} of ${this.n.toLocaleString("en")} points selected${why}.${this.classCounts()}`;
+  }
 
-  /** Select the points of a mask; `why` is shown to the user, and null means that the server is not informed. */
+  /** Return the order in which the points are drawn, see raster.js. */
+  paintOrder() { return (this.order ??= rareLast(this.colours, this.count ? this.selected : null)); }
+
+  clear() { this.select(new Uint8Array(this.n), ""); }
+
+  /** Select the points of a mask after an action of the user, which can be undone; `why` is shown. */
+  select(mask, why) {
+    this.setSelection(mask, why);
+    this.commit(why ? `selection: ${why}` : "selection");
+  }
+
+  /** Show the points of a mask as selected; `why` is shown to the user, and null means that the server is not informed. */
   setSelection(mask, why) {
     this.selected = mask;
     let count = 0;
     for (let i = 0; i < mask.length; i++) count += mask[i];
     this.count = count;
-    this.saveButton.disabled = this.clearButton.disabled = !count;
-    const text = count ? `${count.toLocaleString("en")} of ${this.n.toLocaleString("en")} points selected${why ? `: ${why}` : ""}.${this.classCounts()}` : "No points selected.";
-    this.selectionText.textContent = text;
-    this.announce(text);
-    this.drawTable();
-    this.redraw();
+    if (why) this.reasons.set(mask, why); // undo shows the reason again
+    this.selectionReason = this.reasons.get(mask) || "";
+    this.tabs.setCount("Selection", count);
+    this.order = null;
+    this.announce(this.selectionText);
+    this.updateStates();
+    this.changed("selection");
     if (this.link && why !== null) this.link.send({type: "select", rows: toBase64(new Uint8Array(this.selectedRows().buffer))});
+  }
+
+  /** A mask of the points that are drawn, or null if all are. */
+  get visible() { return this.hideFiltered ? this.filters.active : null; }
+
+  /** Whether points are drawn in different ways, because some are selected or filtered out. */
+  get hasStates() { return this.count > 0 || this.filters.count < this.n; }
+
+  /** Compute the state of each point: 0 does not satisfy the filters, 1 does, and 2 is selected as well. */
+  updateStates() {
+    const {states, selected} = this, {active} = this.filters;
+    this.statesVersion = (this.statesVersion || 0) + 1;
+    for (let i = 0; i < this.n; i++) states[i] = active[i] + (active[i] & selected[i]);
+    this.redraw();
+  }
+
+  /** Set the filter of a column (null removes it), see filters.js. If the column is not loaded, the filter is applied when its values arrive. */
+  setFilter(column, filter) {
+    this.filters.set(column, filter);
+    if (filter && !column.isLoaded) this.loadColumn(column);
+    this.filtersChanged();
+  }
+
+  /** Replace all filters by those of a Map from column names to filters; unknown columns are skipped. */
+  setFilters(filters) {
+    if ([...filters.keys()].some(name => !this.column(name))) filters = new Map([...filters].filter(([name]) => this.column(name)));
+    const old = this.filters.byName;
+    for (const name of new Set([...old.keys(), ...filters.keys()])) {
+      const column = this.column(name), filter = filters.get(name) || null;
+      if (old.get(name) !== (filter || undefined)) this.filters.set(column, filter);
+      if (filter && !column.isLoaded) this.loadColumn(column);
+    }
+    this.filters.byName = filters;
+    this.filtersChanged();
+  }
+
+  filtersChanged() {
+    this.updateStates();
+    this.changed("filters");
+    const {count} = this.filters, isFiltered = this.filters.byName.size > 0, n = this.n.toLocaleString("en");
+    this.total.textContent = isFiltered ? `${count.toLocaleString("en")} of ${n} points` : `${n} points`;
+    if (!this.link) return;
+    clearTimeout(this.filterTimer); // the server is informed when the gesture has ended
+    this.filterTimer = setTimeout(() => this.link.send({type: "filter", mask: isFiltered ? toBase64(packBits(this.filters.active)) : null}), FILTER_DELAY_MS);
+  }
+
+  /** Hide the points that do not satisfy the filters, or draw them faintly. */
+  setHideFiltered(isHidden) {
+    this.hideFiltered = isHidden;
+    this.changed("filters");
+    this.redraw();
+  }
+
+  undo() {
+    const label = this.history.undo();
+    this.announce(label === null ? "There is nothing to undo." : `Undone: ${label}.`);
+  }
+
+  redo() {
+    const label = this.history.redo();
+    this.announce(label === null ? "There is nothing to redo." : `Redone: ${label}.`);
+  }
+
+  updateHistoryButtons() {
+    this.undoButton.disabled = !this.history.past.length;
+    this.redoButton.disabled = !this.history.future.length;
   }
 
   /** Return the number of selected points in each class as text, largest first. */
@@ -306,7 +452,8 @@ class View {
     const tally = new Map();
     for (let i = 0; i < this.n; i++) if (this.selected[i]) tally.set(column.data[i], (tally.get(column.data[i]) || 0) + 1);
     const named = column.categories().filter(one => tally.has(one.code)).map(one => [one.name, tally.get(one.code)]).sort((a, b) => b[1] - a[1]);
-    return ` ${column.name}: ${named.slice(0, 4).map(([name, count]) => `${name} (${count})`).join(", ")}${named.length > 4 ? ", …" : ""}.`;
+    if (this.selectionReason === `${column.name} = ${named[0]?.[0]}`) return ""; // the search says it already
+    return ` ${column.name}: ${named.slice(0, 4).map(([name, count]) => `${name} (${count})`).join(", ")}${named.length > 4 ? ", …" : "."}`;
   }
 
   /** Return the indices of the selected points, counted from 0. */
@@ -316,49 +463,25 @@ class View {
     return found;
   }
 
-  drawTable() {
-    if (!this.count) return this.table.replaceChildren();
-    const shown = this.columns.filter((column, k) => column.isLoaded && !this.pixels.has(k)), rows = this.selectedRows().slice(0, MAX_TABLE_ROWS);
-    const line = (tag, cells) => h("tr", {}, ...cells.map(cell => h(tag, {}, cell)));
-    const lines = [...rows].map(i => {
-      const row = line("td", [this.rowNumber(i), ...shown.map(column => column.format(i))]);
-      row.addEventListener("pointerenter", () => this.hover(this.panes[0], i));
-      return row;
-    });
-    const table = h("table", {}, h("thead", {}, line("th", ["row", ...shown.map(column => column.name)])), h("tbody", {}, ...lines));
-    this.table.replaceChildren(table, ...(this.count > MAX_TABLE_ROWS ? [h("p", {class: "soft"}, `Only the first ${MAX_TABLE_ROWS} rows are shown; the CSV file contains all ${this.count.toLocaleString("en")}.`)] : []));
-  }
-
-  /** Return the selected rows as CSV: the row numbers and all columns. */
-  async csv() {
-    const own = this.columns.filter(column => !column.derived);
-    await Promise.all(own.map(column => this.loadColumn(column)));
-    const shown = this.columns.filter(column => column.isLoaded);
-    const cell = value => value === null ? "" : typeof value === "number" ? String(value) : /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
-    const lines = [["row", ...shown.map(column => column.name)].map(cell).join(",")];
-    for (const i of this.selectedRows()) lines.push([this.rowNumber(i), ...shown.map(column => column.at(i))].map(cell).join(","));
-    return lines.join("\n") + "\n";
-  }
-
-  async saveSelection() {
-    download("selection.csv", "text/csv", await this.csv());
-    this.announce(`Saved ${this.count} rows as selection.csv.`);
-  }
-
   /** Select the rows that match a query, see query.js; an invalid query only shows an error. */
   async runSearch(text) {
-    text = text.trim();
+    const number = this.searchNumber = (this.searchNumber || 0) + 1, own = this.columns.filter(one => !one.derived);
     this.showSearchError("");
-    if (!text) return this.clear();
-    const own = this.columns.filter(one => one.isLoaded && !one.derived);
+    if (!text.trim()) return this.clear();
     try {
       const query = parseQuery(text, this.columns);
-      for (const column of queryColumns(query)) {
+      for (const column of queryColumns(query, own)) {
         if (!column.isLoaded) this.announce(`Loading ${column.name} …`);
         if (!(await this.loadColumn(column)) && !column.isLoaded) throw new QueryError(`The values of ${column.name} are not available.`);
+        if (number !== this.searchNumber) return; // a newer search was started
       }
-      this.setSelection(this.combineSelection(matcher(query, own), "set"), query.text === undefined ? text : `"${query.text}"`);
-      if (!this.count) this.announce(`Nothing found for "${text}".`);
+      const matches = matcher(query, own, this.scene.ids ? i => this.scene.ids[i] : i => i + 1);
+      this.query = text;
+      this.select(this.combineSelection(matches, "set"), query.text === undefined ? text.trim() : `"${query.text}"`);
+      let hidden = 0;
+      if (this.filters.count < this.n) for (let i = 0; i < this.n; i++) if (!this.filters.active[i] && matches(i)) hidden++;
+      const also = hidden ? ` ${hidden.toLocaleString("en")} more match, but do not pass the filters.` : "";
+      if (also || !this.count) this.announce(`${this.count ? this.selectionText : `Nothing found for "${text}".`}${also}`);
     } catch (error) {
       if (!(error instanceof QueryError)) throw error;
       this.showSearchError(error.message);
@@ -374,78 +497,56 @@ class View {
 
   // ---------------------------------------------------------------- messages to and from the model
 
-  /** Show the point that corresponds to a position; without a model, the nearest point. */
-  requestPreimage(pane, x, y) {
-    this.panes.forEach(one => { one.marker = one === pane ? [x, y] : null; });
-    this.redraw();
-    const where = `${pane.message.title}, at ${this.formatCoordinate(x)}, ${this.formatCoordinate(y)}`;
-    if (this.link && pane.message.has_inverse) {
-      this.preimageCard.replaceChildren(h("p", {class: "soft"}, `${where}: computing …`));
-      this.link.send({type: "preimage", pane: pane.index, x, y, token: ++this.token});
-      return;
-    }
-    if (pane.message.preimages) return this.showStoredPreimage(pane.message, x, y);
-    const near = nearest(pane.x, pane.y, x, y, 1, 1, Infinity), why = this.link ? `${pane.message.title} has no inverse transform.` : "A saved page contains no model.";
-    this.preimageCard.replaceChildren(h("p", {class: "soft"}, `${where}. ${why} Nearest point:`), ...(near < 0 ? [] : this.record(near)));
-    this.announce(`${why} Nearest point: ${near < 0 ? "none" : this.describe(near)}`);
-  }
-
-  /** Show the pre-image at the nearest position of the grid that was stored in the page. */
-  showStoredPreimage({title, preimages: {count, left, right, low, high, names, values, texts}}, x, y) {
-    const at = (value, from, to) => Math.max(0, Math.min(count - 1, Math.round((value - from) / (to - from || 1) * (count - 1))));
-    const c = at(x, left, right), r = at(y, low, high), k = r * count + c, d = names.length, point = values.subarray(k * d, (k + 1) * d);
-    const position = [left + (right - left) * c / (count - 1 || 1), low + (high - low) * r / (count - 1 || 1)];
-    const image = this.scene.image ? point : null, record = image ? [] : names.map((name, j) => [name, formatNumber(point[j])]);
-    this.showPreimage({title, position, image, record, text: `Nearest of the ${count} × ${count} stored positions. ${texts[k]}`});
-  }
-
-  /** Format a coordinate of the marked position with the precision of a pixel. */
-  formatCoordinate(value) {
-    const scale = this.panes.find(pane => pane.marker)?.scale || 1;
-    return String(Number(value.toFixed(Math.max(0, Math.min(12, Math.ceil(Math.log10(scale)))))));
-  }
-
   /** Handle a message from the server. */
   receive(message) {
     const {kind} = message;
     if (kind === "scene") this.load(message);
     else if (kind === "embeddings") this.updateEmbeddings(message);
-    else if (kind === "column") {
-      const column = this.column(message.name);
-      if (message.error) this.announce(message.error);
-      else column.fill(message);
-      this.pendingColumns.delete(message.name);
-      column.resolveLoaded?.(!message.error);
-      if (this.count) this.drawTable();
-    } else if (kind === "preimage" && message.token === this.token) this.showPreimage(message);
+    else if (kind === "column") this.receiveColumn(message);
     else if (kind === "field") {
       const pane = this.panes[message.pane];
+      if (!pane || (message.token && message.token !== pane.fieldToken)) return;
       pane.field = message.values ? message : null;
       pane.draw();
       if (message.text) this.announce(message.text);
+    } else if (kind === "clusters") {
+      const pane = this.panes[message.pane];
+      pane.clusters = message;
+      pane.draw();
+      this.announce(message.text);
     } else if (kind === "state") this.showFitState(message);
-    else if (kind === "page") download(message.name, "text/html", message.bytes);
-    else if (kind === "notice") this.notice(message.text, message.action);
+    else if (kind === "page") download(`${fileStem(this.scene.title)}.html`, "text/html", message.bytes);
+    else if (kind === "notice") {
+      this.models.reply(message.text, null);
+      this.notice(message.text, message.action);
+    }
+    else this.handlers.get(kind)?.(message);
   }
 
   /** Show new embeddings of the same points. */
   updateEmbeddings(message) {
-    for (const column of this.columns.filter(one => one.derived)) column.fill({});
+    const news = "token" in message ? ["The embeddings were updated."] : []; // after a fit; it replaces "Fitting …" or an error
+    for (const column of this.columns.filter(one => one.derived)) {
+      column.fill({});
+      if (!this.filters.byName.has(column.name)) continue;
+      this.setFilter(column, null);
+      news.push(`The filter on ${column.name} was removed, because its values have changed.`);
+    }
     this.columns = [...this.columns.filter(one => !one.derived), ...message.columns.map(message => new Column(message))];
     const color = this.color;
+    this.scene.version = message.version;
     this.setPanes(message.panes);
-    this.fillColourSelect(color);
-    if (this.color !== color || !this.column(color)?.isLoaded) this.colourBy(this.color, false);
+    this.changed("columns");
+    for (const [name, pending] of this.pendingColumns) { // values for the old embeddings will not arrive
+      if (this.column(name)?.derived) this.link.send({type: "column", name});
+      else if (!this.column(name)) { this.pendingColumns.delete(name); pending.done(false); }
+    }
+    if (!this.column(color)?.isLoaded) this.colourBy(this.column(color) ? color : "", false);
     this.updateControls(message.controls, message.token);
+    this.models.receive(message);
     this.redraw();
-  }
-
-  showPreimage({record, image, text, title, position, pane}) {
-    const [x, y] = position, picture = image ? this.imageCanvas(k => image[k]) : [];
-    this.preimageCard.replaceChildren(h("p", {}, `${title}, at ${this.formatCoordinate(x)}, ${this.formatCoordinate(y)}`), ...picture, pairs(record), h("p", {class: "soft"}, text));
-    this.preimageCard.scrollIntoView({block: "nearest"});
-    const what = image ? "an image" : record.slice(0, 6).map(pair => pair.join(" ")).join(", ");
-    this.announce(record.length || image ? `Pre-image: ${what}. ${text}` : text);
+    if (news.length) this.announce(news.join(" "));
+    this.commit("model", "model");
   }
 
   notice(text, action) {
@@ -457,49 +558,12 @@ class View {
   announce(text) { this.status.textContent = text; }
 }
 
-// ------------------------------------------------------------------ parts
-
-/** Return a list of names and values, one pair per line. */
-function pairs(rows) {
-  return h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-}
-
-function download(name, type, content) {
-  const link = h("a", {href: URL.createObjectURL(new Blob([content], {type})), download: name});
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-/** Draw the eigenvalues as bars with rigorous bounds on the exact values. */
-function spectrum({values, lower, upper, ratios}) {
-  const NS = "http://www.w3.org/2000/svg", n = values.length, w = 300, t = 110, wide = Math.min(36, (w - 20) / n);
-  const put = (parent, tag, attributes, text) => {
-    const node = document.createElementNS(NS, tag);
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    if (text !== undefined) node.textContent = text;
-    parent.append(node);
-    return node;
-  };
-  const largest = Math.max(...values, ...upper.filter(v => v !== null)) || 1, Y = v => t - 16 - (t - 30) * Math.max(0, v) / largest;
-  const svg = document.createElementNS(NS, "svg");
-  svg.setAttribute("viewBox", `0 0 ${w} ${t}`);
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Eigenvalues ${values.slice(0, 8).map(formatNumber).join(", ")}`);
-  values.forEach((value, k) => {
-    const x = 10 + k * wide, bar = put(svg, "rect", {x: x + 2, y: Y(value), width: Math.max(1, wide - 4), height: Math.max(0.5, t - 16 - Y(value)), class: "bar"});
-    const between = upper[k] === null ? "no bound" : `exact value between ${lower[k].toPrecision(8)} and ${upper[k].toPrecision(8)}`;
-    put(bar, "title", {}, `component ${k + 1}: ${value.toPrecision(8)}, ${between}`);
-    if (upper[k] !== null) put(svg, "path", {d: `M${x + wide / 2} ${Y(lower[k])}V${Y(upper[k])}M${x + 2} ${Y(upper[k])}h${Math.max(1, wide - 4)}M${x + 2} ${Y(lower[k])}h${Math.max(1, wide - 4)}`, class: "bound"});
-    if (n <= 10) {
-      put(svg, "text", {x: x + wide / 2, y: t - 3, "text-anchor": "middle"}, String(k + 1));
-      if (ratios) put(svg, "text", {x: x + wide / 2, y: Y(value) - 4, "text-anchor": "middle"}, `${(100 * ratios[k]).toFixed(0)}%`);
-    }
-  });
-  return svg;
-}
-
 /** Show a scene in an element. */
-export function mount(root, scene, link = null) { return new View(root, scene, link); }
+export function mount(root, scene, link = null) {
+  const view = new View(root, scene, link);
+  view.session.start();
+  return view;
+}
 
 /** A view in an element that is created when the first scene arrives over a link. */
 class LinkedView {
@@ -513,5 +577,6 @@ class LinkedView {
     const message = unpack(bytes);
     if (this.view) this.view.receive(message);
     else if (message.kind === "scene") this.view = mount(this.root, message, this.link);
+    return message;
   }
 }
