@@ -94,8 +94,9 @@ def draw_oil(browser: Browser) -> None:
     """Draw kernel PCA and a GPLVM of the oil flow data, with contours of the first component."""
     page = opened(browser, oil_flow())
     page.get_by_label("Dark").click()
-    page.get_by_label("Vertical component").select_option(label="3")
-    page.wait_for_function("ex.panes[0].axes.textContent.includes('component 3')")
+    page.get_by_role("tab", name="Model").click()
+    page.get_by_label("Vertical component").first.select_option(label="3")
+    page.wait_for_function("ex.panes[0].axes[1].textContent.includes('component 3')")
     page.get_by_label("Contours in GPLVM").select_option(index=1)
     page.wait_for_function("ex.panes[1].field")
     page.mouse.move(5, 5)
