@@ -53,15 +53,18 @@ def test_a_kernel_typed_while_fits_run_keeps_each_character(opened, scene, kerne
               }; }"""
         )
         box = page.page.get_by_label("kernel", exact=True)
-        box.fill("")
-        for k, character in enumerate(kernel):
-            page.page.keyboard.type(character)
-            page.page.wait_for_timeout(delay)
-            assert box.input_value() == kernel[: k + 1]
+        for _ in range(5):  # until fits ended and errors were shown while typing
+            box.fill("")
+            for k, character in enumerate(kernel):
+                page.page.keyboard.type(character)
+                page.page.wait_for_timeout(400 if k % 6 == 5 else delay)  # a pause starts a fit
+                assert box.input_value() == kernel[: k + 1]
+            if page("window.replies") > 3:
+                break
+        assert page("window.replies") > 3
         page.until("!ex.form.error.textContent && ex.form.status.textContent === ''")
         assert box.input_value() == kernel
         assert page("window.lost") == []
-        assert page("window.replies") > 3  # fits ended and errors were shown while typing
     finally:
         serving.stop()
 

@@ -303,11 +303,11 @@ def test_a_damaged_address_is_reported(another):
 
 def test_a_selection_that_is_too_long_is_left_out_of_the_address(page):
     page("ex.session.rows.ids = Uint32Array.from({length: 240}, (_, i) => 1 + 400 * i * i)")
-    random = "i => (i * 2654435761 % 4294967296) / 4294967296 < 0.5"
-    page(f"ex.select(ex.combineSelection({random}, 'set'), '')")
     page("""() => { const rows = ex.session.rows, encode = rows.encode.bind(rows);
       rows.encode = async mask => ({...await encode(mask),
         more: Array.from({length: 4000}, Math.random).join()}); }""")
+    random = "i => (i * 2654435761 % 4294967296) / 4294967296 < 0.5"
+    page(f"ex.select(ex.combineSelection({random}, 'set'), '')")
     page.until("location.hash.startsWith('#state=') && !ex.session.note.hidden")
     assert page("location.hash.length") < 8010
     page.page.get_by_role("button", name="Save or open the session").click()
