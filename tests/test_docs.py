@@ -103,6 +103,9 @@ def test_outputs_on_pages_are_compared():
     assert not page_output.matches("a 1.01", "a 1.00") and not page_output.matches("3", "4")
     assert page_output.matches("took ...\ndone", "took long\ndone")
     assert page_output.matches("0.2 s, residual 1e-15", "3 s, residual 8e-16")
+    assert page_output.matches("1.00", "1.04", rtol=0.05)
+    assert page_output.tolerance("# Title") == 1e-3
+    assert page_output.tolerance("<!-- needs data -->\n<!-- numbers to 5 % -->\n# Title") == 0.05
     assert not page_output.matches("", "printed") and not page_output.matches("shown", "")
 
 

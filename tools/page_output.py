@@ -12,6 +12,7 @@ Comments at the beginning of a page change how it runs:
     <!-- needs data -->   the page reads files from the folder MERCER_DATA, or shared/data next to
                           the repository; it is skipped if there is no such folder
     <!-- run shell -->    "sh" blocks run too, one command per line, and their output is compared
+    <!-- numbers to 5 % -->   the relative tolerance of numbers, for results that depend on rounding
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -35,7 +37,8 @@ _BLOCK = re.compile(
     r"^```(?P<language>python|sh)\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
     re.S | re.M,
 )
-_MARKERS = re.compile(r"\A(?:<!-- [\w ]+ -->\s*)+")
+_MARKERS = re.compile(r"\A(?:<!-- [\w %]+ -->\s*)+")
+_TOLERANCE = re.compile(r"<!-- numbers to (\d+) % -->")
 _TIME = re.compile(r"\d[\d.]*(?= (?:ms|s|us)\b)")
 _NUMBER = re.compile(r"[-+]?\d+\.\d*(?:e[-+]?\d+)?|[-+]?\d+e[-+]?\d+")  # not an integer
 
@@ -124,14 +127,21 @@ def run_command(line: str) -> str:
     return output
 
 
-def matches(shown: str, printed: str) -> bool:
+def tolerance(text: str) -> float:
+    """Return the relative tolerance of numbers on a page: 1e-3, if the page states no other."""
+    markers = _MARKERS.match(text)
+    found = _TOLERANCE.search(markers[0]) if markers else None
+    return int(found[1]) / 100 if found else 1e-3
+
+
+def matches(shown: str, printed: str, rtol: float = 1e-3) -> bool:
     """Return True if the output on the page agrees with the printed text.
 
-    `...` matches any text. Numbers with a decimal point may differ by a relative error of 1e-3, or
-    if both are below 1e-7, because rounding errors depend on the processor. Times may differ.
+    `...` matches any text. Numbers with a decimal point may differ by a relative error of `rtol`,
+    or if both are below 1e-7, because rounding errors depend on the processor. Times may differ.
     """
     lines, found = shown.strip("\n").splitlines(), printed.splitlines()
-    if len(lines) == len(found) and all(map(_same_line, lines, found)):
+    if len(lines) == len(found) and all(map(partial(_same_line, rtol=rtol), lines, found)):
         return True
     return bool(shown) and _matches_wildcard(shown.strip("\n"), printed)
 
@@ -141,14 +151,19 @@ def _matches_wildcard(shown: str, printed: str) -> bool:
     return re.fullmatch(r".*?".join(parts), printed, re.S) is not None
 
 
-def _same_line(shown: str, printed: str) -> bool:
-    if "..." in shown:
-        return _matches_wildcard(shown, printed)
+def _same_line(shown: str, printed: str, rtol: float) -> bool:
     shown, printed = _TIME.sub("0", shown), _TIME.sub("0", printed)
-    if _NUMBER.sub("#", shown).split() != _NUMBER.sub("#", printed).split():
+    pattern = "".join(
+        ".*?" if piece == "..." else f"({_NUMBER.pattern})" if _NUMBER.fullmatch(piece)
+        else r"\s+".join(map(re.escape, re.split(r"\s+", piece)))
+        for piece in re.split(rf"(\.\.\.|{_NUMBER.pattern})", shown)
+    )  # fmt: skip
+    found = re.fullmatch(pattern, printed)
+    if found is None:
         return False
-    pairs = zip(_NUMBER.findall(shown), _NUMBER.findall(printed), strict=True)
-    return all(math.isclose(float(a), float(b), rel_tol=1e-3, abs_tol=2e-7) for a, b in pairs)
+    numbers = map(float, _NUMBER.findall(shown))
+    pairs = zip(numbers, map(float, found.groups()), strict=True)
+    return all(math.isclose(a, b, rel_tol=rtol, abs_tol=2e-7) for a, b in pairs)
 
 
 def updated(text: str, results: list[tuple[re.Match[str], str]]) -> str:
@@ -157,7 +172,7 @@ def updated(text: str, results: list[tuple[re.Match[str], str]]) -> str:
     for block, printed in results:
         pieces += [text[end : block.start()], f"```{block['language']}\n{block['code']}```\n"]
         shown = block["shown"] or ""
-        if printed and matches(shown, printed):
+        if printed and matches(shown, printed, tolerance(text)):
             printed = shown.strip("\n")
         if printed:
             pieces.append(f"\n```text\n{printed}\n```\n")
@@ -171,7 +186,7 @@ def outdated(text: str, results: list[tuple[re.Match[str], str]]) -> list[str]:
         f"line {text[: block.start()].count(chr(10)) + 1}: the page shows\n{shown}\nbut the code "
         f"prints\n{printed}"
         for block, printed in results
-        if not matches(shown := (block["shown"] or "").strip("\n"), printed)
+        if not matches(shown := (block["shown"] or "").strip("\n"), printed, tolerance(text))
     ]
 
 
