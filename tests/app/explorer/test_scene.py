@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import Graphs, KernelPCA, ProbabilisticPCA
-from mercer.app.explorer._embeddings import embedding_of
+from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding, embedding_of
 from mercer.app.explorer._scene import Scene
 from mercer.datasets import circles
 from mercer.tables import Recipe, Table
@@ -167,3 +167,46 @@ def test_preimages_of_mixed_tables_have_one_text_per_column():
     positions, _ = embedding.grid(3, 0.0)
     expected = scene.record(embedding.preimages(positions[4:5])[0].points)
     assert len(stored["records"]) == 9 and stored["records"][4] == expected
+
+
+def test_duplicates_outliers_and_wrong_labels_have_columns():
+    X, y = circles(200, noise=0.03, random_state=0)
+    X[[150, 151, 152]] = X[[7, 8, 8]]  # copies
+    X[199] = [3.0, 3.0]  # an outlier
+    kind = np.where(y == 0, "outer", "inner").astype(object)
+    kind[[150, 151, 152]] = kind[[7, 8, 8]]
+    wrong = [20, 40, 60, 80]
+    kind[wrong] = np.where(kind[wrong] == "inner", "outer", "inner")
+    kind[100] = None
+    model = KernelPCA(2, kernel="rbf", gamma=2.0).fit(X)
+    scene = model.explore(X, table={"kind": kind}, color="kind").scene
+    nearest = scene.column("distance to the nearest point")["data"]
+    assert np.flatnonzero(nearest == 0.0).tolist() == [7, 8, 150, 151, 152]
+    assert np.argmax(nearest) == 199
+    K = model.kernel_(X)
+    squared = np.maximum(0.0, K.diagonal()[:, None] - 2 * K + K.diagonal())
+    np.fill_diagonal(squared, np.inf)
+    np.testing.assert_allclose(nearest, np.sqrt(squared.min(axis=1)), atol=1e-6)
+    different = scene.column("neighbours with another kind")["data"]
+    assert set(wrong) <= set(np.flatnonzero(different >= 0.9))
+    assert np.isnan(different[100])
+    order = np.argsort(squared, axis=1, kind="stable")[:, :10]
+    known = np.array([[kind[j] for j in row if kind[j] is not None] for row in order[[20, 3]]])
+    expected = [np.mean(row != kind[i]) for i, row in zip([20, 3], known, strict=True)]
+    np.testing.assert_allclose(different[[20, 3]], expected, rtol=1e-6)
+
+
+def test_columns_of_neighbours_that_are_not_offered(monkeypatch):
+    nearest, labels = "distance to the nearest point", "neighbours with another {}"
+    grade, value = np.arange(60.0) % 3, X[:, 0]
+    scenes = {name: MODEL.explore(color=name, table={"grade": grade, "value": value}).scene
+              for name in ("grade", "value")}  # fmt: skip
+    assert {nearest, labels.format("grade")} <= set(scenes["grade"].derived)
+    assert nearest in scenes["value"].derived  # a column of numbers has no classes
+    assert labels.format("value") not in scenes["value"].derived
+    words = list("abcdef")
+    embedding = Embedding("plane", IdentityEmbedding(), X[:6])
+    scene = Scene("words", Table({"w": np.array(words, object)}), words, (embedding,))
+    assert nearest not in scene.derived  # without a kernel, words have no distances
+    monkeypatch.setattr("mercer.app.explorer._scene.MAX_NEIGHBOUR_POINTS", 59)
+    assert nearest not in replace(scenes["grade"], version="limited").derived

@@ -12,7 +12,7 @@ from ..._core import Points, as_float64, length, take
 from ...gram import nearest_neighbors, radius_neighbors
 from ...kernels import Kernel, Linear
 from ...models.mean_embedding import two_sample_test
-from ._embeddings import as_vectors
+from ._neighbour_columns import points_kernel
 from ._scene import Scene
 from ._serialize import Message, column_message
 
@@ -27,16 +27,13 @@ def scene_kernel(scene: Scene) -> Kernel:
     It is the kernel of the first model that has one; vectors without such a model have the
     Euclidean distance, that of the linear kernel.
     """
-    for embedding in scene.embeddings:
-        kernel = getattr(embedding.model, "kernel_", None)
-        if isinstance(kernel, Kernel):
-            return kernel
-    if as_vectors(scene.points) is None and not hasattr(scene.points, "toarray"):
+    kernel = points_kernel(scene.embeddings, scene.points)
+    if kernel is None:
         raise ValueError(
             "these points have no distances, because no model on this page has a kernel; replace "
             "a model by a kernel PCA"
         )
-    return Linear()
+    return kernel
 
 
 def neighbours(scene: Scene, request: Message) -> Message:

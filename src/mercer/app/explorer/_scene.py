@@ -7,7 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,14 @@ from ._clusters import (
 from ._drawings import are_series, can_draw, drawings, node_labels
 from ._embeddings import Embedding, as_vectors, evaluate_in_blocks
 from ._fitted_models import FittedModels
+from ._neighbour_columns import (
+    MAX_NEIGHBOUR_POINTS,
+    NEAREST_DISTANCE,
+    label_codes,
+    label_disagreement,
+    point_neighbours,
+    points_kernel,
+)
 from ._serialize import Message, column_message, pack, point_text
 from ._sessions import column_fingerprint
 
@@ -206,6 +214,23 @@ class Scene:
                     e.model.reconstruction_error, self.points
                 )
                 suffix = " of the second kernel PCA"
+        return columns | self._neighbour_columns
+
+    @cached_property
+    def _neighbour_columns(self) -> dict[str, Callable[[], np.ndarray]]:
+        """The derived columns that are computed from the nearest neighbours of each point."""
+        kernel = points_kernel(self.embeddings, self.points)
+        if kernel is None or not 2 <= len(self) <= MAX_NEIGHBOUR_POINTS:
+            return {}
+        neighbours = cache(lambda: point_neighbours(kernel, self.points))  # used by both columns
+        columns: dict[str, Callable[[], np.ndarray]] = {
+            NEAREST_DISTANCE: lambda: neighbours().distances[:, 0]
+        }
+        labels = None if self.color is None else label_codes(self.table, self.color)
+        if labels is not None:
+            columns[f"neighbours with another {self.color}"] = lambda: label_disagreement(
+                neighbours(), labels
+            )
         return columns
 
     def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
