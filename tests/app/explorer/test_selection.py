@@ -134,12 +134,40 @@ def test_differences_are_described(page):
     lines = page.page.locator(".differences li").all_inner_texts()
     assert any(f"{n} of {n} are ulm (rest: {ulm} of {rest.sum()})" in line for line in lines)
     assert any(
-        f"median {median:g}, rest {other:g}; 100 % from -0.5 to 0.7 (rest:" in line
+        f"median {median:g}, rest {other:g}; 100\u00a0% from -0.5 to 0.7 (rest:" in line
         for line in lines
     )
     assert "missing (rest:" in texts["normal"]
     select(page, np.ones(N, dtype=bool))
     assert "no others" in page.page.locator(".contrast").inner_text()
+
+
+def test_filtered_points_are_compared_with_all_others(page):
+    """A filter leaves no other points, so the page offers to remove it and keeps the selection."""
+    clear = page.page.get_by_role("button", name="Clear filters and compare")
+    late = COLUMNS["integer"] >= 100
+    page("ex.setFilter(ex.column('integer'), {low: 100, high: 400, missing: false})")
+    page.page.get_by_role("tab", name="Columns").click()
+    page.page.get_by_role("button", name="Select these points").click()
+    page.page.get_by_role("tab", name="Selection").click()
+    page.until("ex.selection.contrast.state === 'done'")
+    clear.click()
+    page.until("ex.selection.contrast.state === 'done'")
+    assert not clear.is_visible()
+    summary = page.page.locator(".contrast").inner_text()
+    assert f"{late.sum()} selected points, compared with {(~late).sum()} other" in summary
+    assert page("ex.selection.contrast.differences[0].name") == "integer"
+    page.page.get_by_role("button", name="Undo").click()
+    assert page("ex.filters.count") == late.sum() and page("ex.count") == late.sum()
+
+
+def test_selected_points_that_fail_a_filter_are_counted(page):
+    select(page, COLUMNS["city"] == "ulm")
+    panel = page.page.get_by_role("tabpanel", name="Selection")
+    assert "satisfy the filters" not in panel.inner_text()
+    page("ex.setFilter(ex.column('integer'), {low: 0, high: 400, missing: false})")
+    both = ((COLUMNS["city"] == "ulm") & (COLUMNS["integer"] >= 0)).sum()
+    assert f"{both} of the selected points satisfy the filters." in panel.inner_text()
 
 
 def test_a_random_selection_is_not_reported(page):

@@ -126,7 +126,7 @@ function compareCategories(column, selected, rest) {
 
 /** Return "48 of 50", or a percentage for large groups. */
 const countText = (count, total) => total <= 1000 ? `${count} of ${total}` : `${formatPercent(count / total)}`;
-const formatPercent = fraction => `${Number((100 * fraction).toPrecision(fraction >= 0.1 ? 2 : 1))} %`;
+const formatPercent = fraction => `${Number((100 * fraction).toPrecision(fraction >= 0.1 ? 2 : 1))}\u00a0%`; // the space does not break
 
 /**
  * Return the differences of a column between selected rows and the rest, as a list: one of the values, one of the missing values.
@@ -189,7 +189,8 @@ class ContrastPanel {
     this.testButton = h("button", {type: "button", onclick: () => this.requestTest(), title: "Compare the selection with the rest by the maximum mean discrepancy of the kernel"}, "Kernel two-sample test");
     this.testResult = h("p", {class: "soft", role: "status"});
     this.test = h("div", {}, this.testButton, this.testResult);
-    this.element = h("div", {class: "contrast", hidden: true}, h("h2", {}, "Differences from the rest"), this.summary, this.means, this.list, h("div", {class: "row"}, this.moreButton, this.loadButton), this.test);
+    this.clearFiltersButton = h("button", {type: "button", hidden: true, onclick: () => { view.setFilters(new Map()); view.commit("clear filters"); }}, "Clear filters and compare");
+    this.element = h("div", {class: "contrast", hidden: true}, h("h2", {}, "Differences from the rest"), this.summary, this.clearFiltersButton, this.means, this.list, h("div", {class: "row"}, this.moreButton, this.loadButton), this.test);
     view.on("contrast", message => { if (message.token === this.testToken) this.showTest(message); });
   }
 
@@ -235,6 +236,7 @@ class ContrastPanel {
     const group = ({rows, count}, name) => `${count.toLocaleString("en")} ${name} points${rows.length < count ? ` (a sample of ${rows.length.toLocaleString("en")})` : ""}`;
     this.summary.textContent = !rest.count ? "All points that satisfy the filters are selected, so there are no others to compare with."
       : !selected.count ? "No selected point satisfies the filters." : `${group(selected, "selected")}, compared with ${group(rest, "other")} by each column, 0 (equal) to 1 (disjoint).`;
+    this.clearFiltersButton.hidden = Boolean(rest.count && selected.count) || !view.filters.byName.size;
     this.testButton.hidden = selected.count < 2 || rest.count < 2;
     this.draw();
     this.state = "done";

@@ -193,7 +193,8 @@ function parseQuery(query, columns, expect = () => {}) {
 }
 
 function unknownColumnError(name, columns, at) {
-  const some = columns.filter(one => !one.isRow).map(one => one.name).sort(), listed = some.slice(0, 8).join(", "), near = mostSimilar(name, some);
+  const named = isDerived => columns.filter(one => !one.isRow && Boolean(one.derived) === isDerived).map(one => one.name).sort();
+  const some = [...named(false), ...named(true)], listed = some.slice(0, 8).join(", "), near = mostSimilar(name, some);
   const known = near === null ? `. Columns are ${listed}${some.length > 8 ? ", …" : ""}.` : `; did you mean "${near}"?`;
   return new QueryError(`There is no column "${name}"${known} To search for the text itself, put it in quotes.`, at);
 }
