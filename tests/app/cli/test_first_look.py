@@ -174,6 +174,52 @@ def test_arrays_of_several_sets_are_not_one_table(mercer, tmp_path, arrays, word
     assert scene_of((tmp_path / "page.html").read_text("utf-8"))["rows"] == 30
 
 
+def images(**columns):
+    pixels = {f"pixel{k}": rng.integers(0, 17, N) for k in range(4)}
+    return pandas.DataFrame(pixels | columns)
+
+
+IMAGES = images(height=X[:, 0], day=DAYS, digit=np.arange(N) % 5, scanner=KIND)
+NO_PIXELS = "embedding: height (not a pixel), day (not a pixel)"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "color", "notes"),
+    [
+        (IMAGES, (), "scanner", [COLOURED.format("scanner"), f"{NO_PIXELS}, digit (not a pixel)."]),
+        (IMAGES, ("--color", "digit"), "digit", [f"{NO_PIXELS}, scanner (not a pixel)."]),
+        (IMAGES.drop(columns="scanner"), (), "digit", [COLOURED.format("digit"), NO_PIXELS]),
+        (images(x1=X[:, 0]), (), None, ["embedding: x1 (not a pixel)."]),
+        (images(), (), None, []),
+    ],
+)
+def test_only_pixels_are_used_for_images(mercer, tmp_path, content, options, color, notes):
+    write(tmp_path / "images.csv", content)
+    options = (*options, "--image-shape", "2x2", "--second", "none", "--export", "page.html")
+    done = mercer("explore", "images.csv", *options)
+    assert done.code == 0, done
+    scene = scene_of((tmp_path / "page.html").read_text("utf-8"))
+    assert scene["color"] == color and scene["image"]["shape"] == [2, 2]
+    assert [scene["columns"][k]["name"] for k in scene["image"]["columns"]] == [
+        f"pixel{k}" for k in range(4)
+    ]
+    assert all(note in done.err and note in "\n".join(scene["notes"]) for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (IMAGES, ("--columns", "pixel0,pixel1,pixel2,pixel3,height")),
+        (IMAGES.rename(columns={"pixel3": "corner"}), ()),
+        (IMAGES.assign(**{f"x{k}": X[:, 0] + k for k in range(4)}), ()),
+    ],
+)
+def test_pixels_that_are_not_clear(mercer, tmp_path, content, options):
+    write(tmp_path / "images.csv", content)
+    done = mercer("explore", "images.csv", *options, "--image-shape", "2x2", "--export", "x.html")
+    assert done.code == 1 and "images of 2x2 have 4 pixels, but points have" in done.err
+
+
 def test_strict_decides_nothing(mercer, tmp_path):
     write(tmp_path / "iris.csv", CASES["iris.csv"][0])
     done = mercer("explore", "iris.csv", "--strict", "--export", "page.html")

@@ -271,7 +271,7 @@ def explore(
         source, recipe = options.open(session)
         with session.reading(source):
             table = source.table()
-            recipe, color, notes = explorer.first_look(table, recipe, options.color)
+            recipe, color, notes = explorer.first_look(table, recipe, options.color, image_shape)
             recipe.notations_ = source.notations
             print_treatments(session, recipe)
             report_dropped_rows(recipe, table, session)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from math import prod
 from shlex import quote
 from typing import NamedTuple
 
@@ -33,13 +35,20 @@ class FirstLook(NamedTuple):
     notes: tuple[str, ...]
 
 
-def first_look(table: Table, recipe: Recipe, color: str | None = None) -> FirstLook:
+def first_look(
+    table: Table,
+    recipe: Recipe,
+    color: str | None = None,
+    image: tuple[int, ...] | None = None,
+) -> FirstLook:
     """Fit a recipe without free text and without the column to predict, and choose the colour.
 
     Free text is used only if there are no other columns, or if the user gives its type.  A column
     whose name usually means the column to predict, such as "species", colours the points and is not
     used for the embedding, unless the user lists it as a feature.  Otherwise, the first column with
-    few categories is the colour.  A strict recipe is not changed.
+    few categories is the colour.  If points are images, only the pixels are used if the names of
+    as many columns as an image has pixels differ only in the number at their end,
+    unless the user lists other features.  A strict recipe is not changed.
 
     Parameters
     ----------
@@ -49,6 +58,8 @@ def first_look(table: Table, recipe: Recipe, color: str | None = None) -> FirstL
         The unfitted recipe for the options of the user.
     color : str, optional
         The column that the user chose as the colour.
+    image : tuple of int, optional
+        The shape of the images, if the points are images.
 
     Returns
     -------
@@ -66,6 +77,10 @@ def first_look(table: Table, recipe: Recipe, color: str | None = None) -> FirstL
     if texts:
         recipe = _fit_without(recipe, table, texts)
     chosen = color or target or _category(recipe)
+    others = () if image is None or listed else _other_than_pixels(table, recipe, prod(image))
+    if others:
+        recipe = _fit_without(recipe, table, others)
+        chosen = chosen or _few_numbers(table, others)
     notes = list[str]()
     if color is None and chosen is not None:
         is_ignored = chosen in recipe.ignore
@@ -73,7 +88,11 @@ def first_look(table: Table, recipe: Recipe, color: str | None = None) -> FirstL
         notes.append(
             f"The points are coloured by {chosen}{how}; --color NAME chooses another column."
         )
-    return FirstLook(recipe, chosen, (*notes, *_unused(recipe, chosen, texts)))
+    reasons = {name: "not a pixel" for name in others}
+    reasons |= {
+        name: f"free text; use --type {quote(f'{name}=text')} to include it" for name in texts
+    }
+    return FirstLook(recipe, chosen, (*notes, *_unused(recipe, chosen, reasons)))
 
 
 def _fit_without(recipe: Recipe, table: Table, names: tuple[str, ...]) -> Recipe:
@@ -111,6 +130,29 @@ def _free_texts(recipe: Recipe, listed: set[str]) -> tuple[str, ...]:
     )
 
 
+def _other_than_pixels(table: Table, recipe: Recipe, n_pixels: int) -> tuple[str, ...]:
+    """Return the used columns that are not pixels, or () if it is not clear which columns are.
+
+    The pixels are columns of numbers whose names differ only in the number at their end, such as
+    pixel0, pixel1, ..., if exactly one such group has the size of an image.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, kind in table.kinds.items():
+        if kind == "numbers" and re.search(r"\d$", name):
+            groups.setdefault(re.sub(r"\d+$", "", name), []).append(name)
+    found = [set(names) for names in groups.values() if len(names) == n_pixels]
+    if len(found) != 1:
+        return ()
+    used = [t.column for t in recipe.treatments_ if t.type in _USED]
+    return tuple(name for name in used if name not in found[0])
+
+
+def _few_numbers(table: Table, names: tuple[str, ...]) -> str | None:
+    """Return the first column of numbers with few distinct values, usually a label, or None."""
+    numbers = (name for name in names if table.kinds[name] == "numbers")
+    return next((name for name in numbers if 2 <= _n_distinct(table, name) <= _MAX_COLOURS), None)
+
+
 def _category(recipe: Recipe) -> str | None:
     """Return the first column of categories or booleans with few levels, or None."""
     for encoder in recipe.encoders_:
@@ -121,22 +163,19 @@ def _category(recipe: Recipe) -> str | None:
     return None
 
 
-def _unused(recipe: Recipe, color: str | None, texts: tuple[str, ...]) -> list[str]:
+def _unused(recipe: Recipe, color: str | None, known: dict[str, str]) -> list[str]:
     """Return a note about the columns that are not used for the embedding, except the colour."""
     unused = [t for t in recipe.treatments_ if t.type not in _USED and t.column != color]
     if not unused:
         return []
-    reasons = [f"{t.column} ({_reason(t, texts)})" for t in unused[:_MAX_LISTED]]
+    reasons = [f"{t.column} ({known.get(t.column) or _reason(t)})" for t in unused[:_MAX_LISTED]]
     more = len(unused) - len(reasons)
     others = f", and {more} more" if more else ""
     return [f"Not used for the embedding: {', '.join(reasons)}{others}."]
 
 
-def _reason(treatment: Treatment, texts: tuple[str, ...]) -> str:
-    """Return why a column is not used."""
-    name = treatment.column
-    if name in texts:
-        return f"free text; use --type {quote(f'{name}=text')} to include it"
+def _reason(treatment: Treatment) -> str:
+    """Return why the type of a column is not used."""
     if treatment.type == "unreadable":
         return treatment.treatment.removeprefix("not used: ")
     return {"ignored": "excluded"}.get(treatment.type, treatment.type)
