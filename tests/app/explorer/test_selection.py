@@ -155,7 +155,7 @@ def test_filtered_points_are_compared_with_all_others(page):
     page.until("ex.selection.contrast.state === 'done'")
     assert not clear.is_visible()
     summary = page.page.locator(".contrast").inner_text()
-    assert f"{late.sum()} selected points, compared with {(~late).sum()} other" in summary
+    assert f"{late.sum()} selected points (bars), compared with {(~late).sum()} other" in summary
     assert page("ex.selection.contrast.differences[0].name") == "integer"
     page.page.get_by_role("button", name="Undo").click()
     assert page("ex.filters.count") == late.sum() and page("ex.count") == late.sum()

@@ -452,7 +452,7 @@ class View {
     const tally = new Map();
     for (let i = 0; i < this.n; i++) if (this.selected[i]) tally.set(column.data[i], (tally.get(column.data[i]) || 0) + 1);
     const named = column.categories().filter(one => tally.has(one.code)).map(one => [one.name, tally.get(one.code)]).sort((a, b) => b[1] - a[1]);
-    if (this.selectionReason === `${column.name} = ${named[0]?.[0]}`) return ""; // the search says it already
+    if (["=", ""].some(sign => this.selectionReason === [column.name, sign, named[0]?.[0]].filter(Boolean).join(" "))) return ""; // the reason says it
     return ` ${column.name}: ${named.slice(0, 4).map(([name, count]) => `${name} (${count})`).join(", ")}${named.length > 4 ? ", …" : "."}`;
   }
 
