@@ -170,6 +170,24 @@ def test_selected_points_that_fail_a_filter_are_counted(page):
     assert f"{both} of the selected points satisfy the filters." in panel.inner_text()
 
 
+def test_hover_prefers_points_that_satisfy_the_filters(page, scene):
+    Z = scene.embeddings[0].coordinates
+    page("ex.setFilter(ex.column('integer'), {low: 0, high: 400, missing: false})")
+    active = COLUMNS["integer"] >= 0
+    distances = np.linalg.norm(Z[:, None] - Z[active][None], axis=2).min(axis=1)
+    pixel = 1 / page("ex.panes[0].scale / ex.panes[0].pixelRatio")
+    close = np.flatnonzero(~active & (distances < 8 * pixel))[0]
+    alone = np.flatnonzero(~active & (distances > 12 * pixel))[0]
+    hover = "i => ex.nearestPoint(ex.panes[0], ex.panes[0].x[i], ex.panes[0].y[i], 9)"
+    assert active[page(hover, int(close))]
+    assert page(hover, int(alone)) == alone  # it is drawn faintly
+    page("ex.setHideFiltered(true)")
+    assert page(hover, int(alone)) == -1
+    page("ex.setHideFiltered(false)")
+    page("ex.setFilters(new Map())")
+    assert page(hover, int(close)) == close
+
+
 def test_a_random_selection_is_not_reported(page):
     """The expected difference of a random selection is subtracted before columns are shown."""
     rng, shown = np.random.default_rng(5), 0

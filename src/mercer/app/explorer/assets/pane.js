@@ -374,7 +374,7 @@ class Pane {
     requestAnimationFrame(() => {
       this.hoverPending = false;
       const [x, y] = this.toData(...now);
-      this.view.hover(this, nearest(this.x, this.y, x, y, this.scale, this.scale, 9 * this.pixelRatio, this.view.visible), event);
+      this.view.hover(this, this.view.nearestPoint(this, x, y, 9), event);
     });
   }
 
@@ -430,7 +430,7 @@ class Pane {
 
   /** Highlight and announce the point nearest to the keyboard cursor. */
   announceNearest() {
-    const i = nearest(this.x, this.y, ...this.cursor, this.scale, this.scale, 40 * this.pixelRatio, this.view.visible);
+    const i = this.view.nearestPoint(this, ...this.cursor, 40);
     this.view.hover(this, i);
     this.view.announce(i < 0 ? `No point near ${this.cursor.map(formatNumber).join(", ")}.` : this.view.describe(i));
   }

@@ -117,7 +117,7 @@ class PointPanel {
   /** Show the point at a position, if there is one, and the point that corresponds to the position; without a model, the nearest point. */
   request(pane, x, y) {
     const {view} = this;
-    const hit = nearest(pane.x, pane.y, x, y, pane.scale, pane.scale, HIT_RADIUS * pane.pixelRatio, view.visible);
+    const hit = view.nearestPoint(pane, x, y, HIT_RADIUS);
     view.panes.forEach(one => { one.marker = one === pane ? [x, y] : null; });
     view.redraw();
     view.tabs.show("Point");

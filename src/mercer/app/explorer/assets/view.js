@@ -382,6 +382,13 @@ class View {
   /** A mask of the points that are drawn, or null if all are. */
   get visible() { return this.hideFiltered ? this.filters.active : null; }
 
+  /** Return the point within `reach` CSS pixels that is nearest to a position, or -1; points that satisfy the filters are preferred to those drawn faintly. */
+  nearestPoint(pane, x, y, reach) {
+    const isFiltered = this.filters.count < this.n, {scale} = pane;
+    const find = mask => nearest(pane.x, pane.y, x, y, scale, scale, reach * pane.pixelRatio, mask), found = find(isFiltered ? this.filters.active : null);
+    return found < 0 && isFiltered && !this.hideFiltered ? find(null) : found;
+  }
+
   /** Whether points are drawn in different ways, because some are selected or filtered out. */
   get hasStates() { return this.count > 0 || this.filters.count < this.n; }
 
