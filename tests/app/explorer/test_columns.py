@@ -466,3 +466,43 @@ def test_a_million_points_are_brushed_in_200_ms(opened, tmp_path):
     bounds = page("(f => [f.low, f.high])(ex.filters.byName.get('f1'))")
     assert page("ex.filters.count") == between(columns["f1"], bounds).sum()
     assert min(times) <= 200, sorted(times)
+
+
+# Samples with 16-digit numbers, times in seconds, codes for missing values, and a constant that was
+# computed in two ways.
+LONG = {
+    "sample": 4_000_123_456_780_000 + np.arange(N),
+    "second": 1_731_000_001.0 + np.arange(N) % 4,
+    "code": np.where(np.arange(N) % 10 == 0, 999_999_999, np.arange(N) % 3),
+    "almost constant": np.where(np.arange(N) % 2, 0.3, 0.1 + 0.2),
+    "mass": np.round(524.2641 + 6e-6 * np.arange(N), 6),
+}
+
+
+def test_long_integers_and_almost_constant_columns(opened, tmp_path):
+    page, path = opened, tmp_path / "long.html"
+    columns = {name: np.asarray(values, dtype=float) for name, values in LONG.items()}
+    coordinates = np.column_stack([columns["almost constant"], X[:, 0]])  # also as an axis
+    embedding = Embedding("plane", IdentityEmbedding(), coordinates)
+    Explorer(Scene("long", Table(columns), X, (embedding,), color="second")).save(path)
+    page.go(path)
+    names = page("ex.column('second').categories().map(one => one.name)")
+    assert names == [str(1_731_000_001 + k) for k in range(4)]
+    page("ex.tabs.show('Columns')")
+    card(page, "second").get_by_role("button", name="Only second 1731000002").click()
+    assert active(page).tolist() == (LONG["second"] == 1_731_000_002).tolist()
+    page("ex.setFilters(new Map())")
+    low, high = drag(page, "sample", 0.25, 0.75)
+    assert abs(low - LONG["sample"][N // 4]) <= 10 and abs(high - LONG["sample"][3 * N // 4]) <= 10
+    assert active(page).tolist() == between(columns["sample"], (low, high)).tolist()
+    assert card(page, "almost constant").locator(".ticks span").all_inner_texts() == ["0.3"]
+    assert page("ex.column('sample').format(7)") == str(LONG["sample"][7])
+    labels = card(page, "mass").locator(".ticks span").all_inner_texts()
+    assert len(set(labels)) == len(labels) >= 3 and min(map(float, labels)) >= 524.2641
+    assert page("ex.column('mass').format(1)") == "524.264106"
+
+    page("async () => { ex.setFilters(new Map()); await ex.runSearch('code = 999999999'); }")
+    page("ex.tabs.show('Selection')")
+    page.until("ex.selection.contrast.state === 'done'")
+    text = page("ex.selection.contrast.differences.find(one => one.name === 'code').text")
+    assert text == f"{N // 10} of {N // 10} are 999999999 (rest: 0 of {N - N // 10})"

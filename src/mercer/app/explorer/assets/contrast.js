@@ -88,35 +88,34 @@ function binomialDeviation(c, p) {
 /** Return the expected difference of the fractions in a category with c points, if m of m + n points are selected at random. */
 const chanceOf = (c, m, n) => (m + n) / (m * n) * binomialDeviation(c, m / (m + n)) * Math.sqrt(Math.max(0, m + n - c) / Math.max(1, m + n - 1));
 
-/** Return the counts of each code in rows: an array indexed by code - low, where the codes are integers. */
-function countCodes({data, missing}, rows, low, size) {
+/** Return the number of rows in each category; `indices` is a Map from codes to categories, or null if the codes are 0, 1, ... */
+function countCategories({data, missing}, rows, indices, size) {
   const counts = new Uint32Array(size);
   let known = 0;
   for (let k = 0; k < rows.length; k++) {
     const code = data[rows[k]];
-    if (code !== missing && code === code) { counts[code - low]++; known++; }
+    if (code !== missing && code === code) { counts[indices ? indices.get(code) : code]++; known++; }
   }
   return {counts, known};
 }
 
 /** Compare the categories of two groups: the difference, and the categories by their differences, of which `top` differs most. */
 function compareCategories(column, selected, rest) {
-  const codes = column.values ? null : column.categories().map(one => one.code), low = codes ? Math.min(...codes) : 0;
-  if (codes && !codes.length) return null;
-  const size = codes ? Math.max(...codes) - low + 1 : column.values.length;
-  const a = countCodes(column, selected, low, size), b = countCodes(column, rest, low, size), m = a.known, n = b.known;
+  const codes = column.values ? null : column.categories().map(one => one.code), indices = codes && new Map(codes.map((code, k) => [code, k]));
+  const size = (codes ?? column.values).length; // not the range of the codes, which may contain a number such as 999999999
+  const a = countCategories(column, selected, indices, size), b = countCategories(column, rest, indices, size), m = a.known, n = b.known;
   if (!m || !n) return null;
   let effect = 0, chance = 0;
   const chances = new Float64Array(256).fill(-1), list = [];
-  for (let code = 0; code < size; code++) {
-    const c = a.counts[code] + b.counts[code];
+  for (let k = 0; k < size; k++) {
+    const c = a.counts[k] + b.counts[k];
     if (!c) continue;
-    const d = a.counts[code] / m - b.counts[code] / n;
+    const d = a.counts[k] / m - b.counts[k] / n;
     effect += Math.abs(d) / 2;
     if (c < 256 && chances[c] < 0) chances[c] = chanceOf(c, m, n);
     chance += (c < 256 ? chances[c] : chanceOf(c, m, n)) / 2;
     if (list.length < MAX_BARS || Math.abs(d) > Math.abs(list[list.length - 1].d)) {
-      list.push({code: code + low, counts: [a.counts[code], b.counts[code]], d});
+      list.push({code: codes ? codes[k] : k, counts: [a.counts[k], b.counts[k]], d});
       list.sort((one, two) => Math.abs(two.d) - Math.abs(one.d));
       list.length = Math.min(list.length, MAX_BARS);
     }

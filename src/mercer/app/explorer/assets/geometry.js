@@ -93,10 +93,13 @@ export function contour(field, level) {
   return segments;
 }
 
-/** Return about `count` round numbers between low and high. */
+/** Return about `count` round numbers between low and high; numbers that float64 cannot distinguish are one tick. */
 function ticks(low, high, count) {
   const raw = (high - low) / count || 1, size = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map(m => m * size).find(s => s >= raw), out = [];
-  for (let v = Math.ceil(low / step) * step; v <= high; v += step) out.push(Math.abs(v) < 1e-9 * step ? 0 : v);
+  const step = [1, 2, 5, 10].map(m => m * size).find(s => s >= raw), first = Math.ceil(low / step) * step, out = [];
+  for (let k = 0; k <= count; k++) { // adding the step repeatedly would never end if it is smaller than the precision of float64
+    const v = Math.abs(first + k * step) < 1e-9 * step ? 0 : first + k * step;
+    if (v <= high && v !== out.at(-1)) out.push(v);
+  }
   return out;
 }

@@ -8,8 +8,8 @@ const MAX_TICKS = 6;
 const MAX_INTEGER_BINS = 60; // integers have one bin each if there are at most this many
 const LABEL_WIDTH = 0.027; // width of a character of a tick label as a fraction of the axis of the narrowest card
 
-/** Remove the rounding errors of the last digits. */
-const rounded = value => Number(value.toPrecision(12));
+/** Remove the rounding errors of the last digits; integers, such as long numbers of samples, have none. */
+const rounded = value => Number.isInteger(value) ? value : Number(value.toPrecision(15));
 
 /** Return the bins of a loaded column of numbers or dates: `start`, `step`, `count`, and the index of the bin of each row (`count` if missing). */
 function histogramBins(column) {
@@ -39,6 +39,9 @@ function countBins(bins, size, view, name) {
 
 /** Return the number of all points, of those that satisfy the filters of other columns, and of those that are selected as well, in bin k. */
 const binTotals = (counts, k) => [counts[3 * k] + counts[3 * k + 1] + counts[3 * k + 2], counts[3 * k + 1] + counts[3 * k + 2], counts[3 * k + 2]];
+
+/** Return ticks for an axis of numbers, without those that differ by rounding errors only. */
+const numberTicks = (low, high) => [...new Set(ticks(low, high, MAX_TICKS).map(rounded))];
 
 /** Return ticks {at, label} for an axis of dates. */
 function dateTicks(low, high, count) {
@@ -89,7 +92,7 @@ class Histogram {
 
   tickLabels() {
     const {column, start, end, half} = this, labels = [];
-    const all = column.isDate ? dateTicks(this.low, this.high, MAX_TICKS) : ticks(this.low, this.high, MAX_TICKS).filter(at => !column.isInteger || Number.isInteger(at)).map(at => ({at, label: formatNumber(rounded(at))}));
+    const all = column.isDate ? dateTicks(this.low, this.high, MAX_TICKS) : numberTicks(this.low, this.high).filter(at => !column.isInteger || Number.isInteger(at)).map(at => ({at, label: column.formatValue(at)}));
     if (!all.length) all.push({at: this.low, label: column.formatValue(this.low)});
     let free = 0; // labels that would overlap are left out
     for (const {at, label} of all) {

@@ -270,8 +270,9 @@ class Pane {
     const put = (text, x, y) => { pen.lineWidth = 3 * p; pen.strokeText(text, x, y); pen.fillText(text, x, y); };
     pen.textAlign = "center";
     let end = 56 * p; // the labels of the vertical axis are to the left of it
+    const digits = this.gridLines.map(at => distinguishingDigits(at[0], at.at(-1)));
     for (const x of this.gridLines[0]) {
-      const text = formatNumber(x), at = this.toPixels(x, 0)[0], half = pen.measureText(text).width / 2;
+      const text = formatNumber(x, digits[0]), at = this.toPixels(x, 0)[0], half = pen.measureText(text).width / 2;
       if (at - half < end || at + half > this.width - 48 * p) continue;
       put(text, at, this.height - 21 * p);
       end = at + half + 8 * p;
@@ -279,7 +280,7 @@ class Pane {
     pen.textAlign = "left";
     for (const y of this.gridLines[1]) {
       const at = this.toPixels(0, y)[1];
-      if (at > 14 * p && at < this.height - 34 * p) put(formatNumber(y), 21 * p, at - 3 * p);
+      if (at > 14 * p && at < this.height - 34 * p) put(formatNumber(y, digits[1]), 21 * p, at - 3 * p);
     }
   }
 
@@ -432,6 +433,6 @@ class Pane {
   announceNearest() {
     const i = this.view.nearestPoint(this, ...this.cursor, 40);
     this.view.hover(this, i);
-    this.view.announce(i < 0 ? `No point near ${this.cursor.map(formatNumber).join(", ")}.` : this.view.describe(i));
+    this.view.announce(i < 0 ? `No point near ${this.cursor.map(value => formatNumber(value)).join(", ")}.` : this.view.describe(i));
   }
 }

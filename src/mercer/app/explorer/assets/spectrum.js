@@ -27,7 +27,7 @@ function spectrum({values, lower, upper, ratios}) {
   const svg = document.createElementNS(NS, "svg");
   svg.setAttribute("viewBox", `0 0 ${w} ${t}`);
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Eigenvalues ${values.slice(0, 8).map(formatNumber).join(", ")}`);
+  svg.setAttribute("aria-label", `Eigenvalues ${values.slice(0, 8).map(value => formatNumber(value)).join(", ")}`);
   values.forEach((value, k) => {
     const x = 10 + k * wide, bar = put(svg, "rect", {x: x + 2, y: Y(value), width: Math.max(1, wide - 4), height: Math.max(0.5, t - 16 - Y(value)), class: "bar"});
     const between = upper[k] === null ? "no bound" : `exact value between ${lower[k].toPrecision(8)} and ${upper[k].toPrecision(8)}`;

@@ -5,6 +5,8 @@ const ARRAY_TYPES = {
   i1: Int8Array, i2: Int16Array, i4: Int32Array,
 };
 
+const MIN_DIGITS = 5, MAX_DIGITS = 15; // significant digits of numbers in texts; float64 represents all numbers with 15 digits
+
 /** Decode a message; in its JSON, {"$": [type, offset, count]} stands for an array of numbers. */
 export function unpack(bytes) {
   if (ArrayBuffer.isView(bytes)) bytes = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
@@ -56,7 +58,7 @@ class Column {
       this.data = Float64Array.from(message.data, count => count === message.missing ? NaN : count * message.step);
       this.missing = null;
     }
-    this.categoryCache = this.missingCache = null;
+    this.categoryCache = this.missingCache = this.digitsCache = null;
     this.coloured = null; // the categories with their own colours; null means the first ones
   }
 
@@ -87,11 +89,14 @@ class Column {
   /** Return the value of a row as text. */
   format(i) {
     const value = this.at(i);
-    return value === null ? "missing" : typeof value === "number" ? formatNumber(value) : value;
+    return value === null ? "missing" : typeof value === "number" ? formatNumber(value, this.digits) : value;
   }
 
   /** Format a number in the units of `range`: as a date if the column contains dates. */
-  formatValue(value) { return this.isDate ? formatDate(value, this.step) : formatNumber(value); }
+  formatValue(value) { return this.isDate ? formatDate(value, this.step) : formatNumber(value, this.digits); }
+
+  /** The number of significant digits of the values in texts. */
+  get digits() { return (this.digitsCache ??= this.isLoaded ? distinguishingDigits(...this.range()) : MIN_DIGITS); }
 
   /** Return the distinct values with their counts, for strings and for at most 12 distinct integers; null for other columns. */
   categories() {
@@ -110,7 +115,7 @@ class Column {
         isCategorical = counts.size <= 12 && Number.isInteger(value / this.divisor);
       }
     }
-    const list = isCategorical ? [...counts].map(([code, count]) => ({code, count, name: this.values ? this.values[code] : formatNumber(code / this.divisor)})) : null;
+    const list = isCategorical ? [...counts].map(([code, count]) => ({code, count, name: this.values ? this.values[code] : String(code / this.divisor)})) : null; // all digits, because filters contain the names
     if (list && list.length > 12) list.sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
     else if (list) list.sort((a, b) => this.values ? (a.name < b.name ? -1 : 1) : a.code - b.code);
     this.categoryCache = {list};
@@ -139,8 +144,14 @@ function formatDate(instant, step) {
   return step % 1e6 === 0 ? text : `${text}.${String(micros).padStart(6, "0").slice(0, step % 1e3 === 0 ? 3 : 6)}`;
 }
 
-/** Format a number with at most 5 significant digits. */
-function formatNumber(value) {
-  if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
-  return String(Number(value.toPrecision(5)));
+/** Format a number: integers with all digits, and others with at most `digits` significant digits. */
+function formatNumber(value, digits = MIN_DIGITS) {
+  if (Number.isSafeInteger(value)) return String(value);
+  return String(Number(value.toPrecision(digits)));
+}
+
+/** Return the number of significant digits that distinguish about 1000 values from low to high, for example 9 digits for 524.2641 to 524.2659. */
+function distinguishingDigits(low, high) {
+  const digits = Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / (high - low))) + 3;
+  return digits > MIN_DIGITS ? Math.min(digits, MAX_DIGITS) : MIN_DIGITS;
 }
