@@ -12,6 +12,7 @@ from wire import Talk
 from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._core import capture_progress
 from mercer.app.explorer._jobs import Cancelled, Job
+from mercer.app.explorer._model_requests import changed_request, current_request
 from mercer.app.explorer._scene import WatchedScene
 from mercer.datasets import circles
 
@@ -117,6 +118,26 @@ def test_the_newest_question_wins(talk):
     assert finished.wait(20)
     assert talk.all("embeddings") == []  # the other two were dropped
     assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
+
+
+def test_sliders_that_move_before_the_fit_of_another_has_ended(talk):
+    talk.ask(type="fit", kernel="2*RBF(3.0) + Laplacian(9.0)")
+    talk.next("embeddings")
+    scene = talk.controller.scene
+
+    def kernel(*changes):
+        request = current_request(scene)
+        for change in changes:  # without a fit between them
+            request = changed_request(request, change, scene)
+        return request.first.kernel.get_params()
+
+    names = ["terms__0__kernel__length_scale", "terms__0__factor", "terms__1__length_scale"]
+    first, second = {"parameter": 0, "value": 4.0}, {"parameter": 1, "value": 5.0}
+    assert [kernel(first, second)[name] for name in names] == pytest.approx([4.0, 5.0, 9.0])
+    # A kernel with other parameters, or with unknown ones, has no sliders yet.
+    for text in ("RBF(7.0)", "2*RBF('median') + Laplacian(9.0)"):
+        params = kernel({"kernel": text}, second)
+        assert [params[name] for name in names] == pytest.approx([3.0, 5.0, 9.0])
 
 
 def test_a_fit_that_is_overtaken_ends_at_its_next_step():

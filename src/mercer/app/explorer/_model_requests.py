@@ -185,13 +185,29 @@ def _changed_model(
         _check_domain(new["kernel"], scene)
     shown = scene.embeddings[pane] if pane < len(scene.embeddings) else None
     if f"{prefix}parameter" in changes and shown is not None and shown.is_kernel_pca:
-        theta = shown.model.kernel_.theta  # change one kernel parameter
+        kernel = _kernel_of_sliders(new.get("kernel", old.kernel), shown.model.kernel_)
+        theta = kernel.theta  # change one kernel parameter
         theta[int(changes[f"{prefix}parameter"])] = np.log(float(changes[f"{prefix}value"]))
-        new["kernel"] = shown.model.kernel_.with_theta(theta)
+        new["kernel"] = kernel.with_theta(theta)
     if f"{prefix}components" in changes:
         count = int(changes[f"{prefix}components"])
         new["components"] = int(np.clip(count, 1, MAX_COMPONENTS))
     return replace(old, **new)
+
+
+def _kernel_of_sliders(requested: Kernel | None, shown: Kernel) -> Kernel:
+    """Return the kernel of which a slider changes a parameter.
+
+    While a kernel with the parameters of the shown one is being fitted, for example because another
+    slider was moved, it is the requested kernel, so that both changes are applied.
+    """
+    if requested is None:
+        return shown
+    try:
+        has_same_sliders = requested.theta_names == shown.theta_names
+    except ValueError:  # a parameter such as "median" is known only after the fit
+        return shown
+    return requested if has_same_sliders else shown
 
 
 def _check_domain(kernel: Kernel, scene: Scene) -> None:
