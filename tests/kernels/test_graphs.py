@@ -511,7 +511,11 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
-        ({"A": None}, FileNotFoundError, r"has no file NAME_A.txt.*the parts found are"),
+        (
+            {"A": None},
+            FileNotFoundError,
+            r"has no file NAME_A.txt.*the parts found are.*Graphs.from_graphml",
+        ),
         ({"graph_labels": None}, FileNotFoundError, "has no file NAME_graph_labels.txt"),
         ({"node_labels": "1\n2"}, ValueError, "NAME_node_labels.txt has 2 lines, but 5 are"),
         (

@@ -91,6 +91,7 @@ def test_standard_input_and_names_without_extension(tmp_path, monkeypatch):
         ("a.h5", b"", r"pandas\.read_hdf,"),
         ("a.pkl", b"", r"pandas\.read_pickle,"),
         ("a.rds", b"", r"write\.csv"),
+        ("a.graphml", b"<?xml version='1.0'?>", r"Graphs\.from_graphml\(paths\)"),
         ("a", b"SQLite format 3\0", r"a: \.sqlite files are not supported; .*pandas\.read_sql"),
         ("a", b"\xd0\xcf\x11\xe0", r"a: \.xls files are not supported"),
         ("a", b"<!DOCTYPE html>", r"pandas\.read_html"),

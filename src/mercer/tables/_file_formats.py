@@ -35,6 +35,7 @@ _REMEDIES = {
     ".mat": "read it with scipy.io.loadmat, and save the arrays with numpy.savez",
     ".arff": "read it with scipy.io.arff.loadarff, and pass pandas.DataFrame(data) in Python",
     ".zarr": "open the array with mercer.open_blocks",
+    ".graphml": "read the graphs in Python with mercer.kernels.Graphs.from_graphml(paths)",
 }
 # Other files that pandas reads into a DataFrame, with the function.
 _PANDAS_READERS = {

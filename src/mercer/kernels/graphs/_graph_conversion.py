@@ -447,8 +447,9 @@ class _TUFiles:
             if not required:
                 return None
             raise FileNotFoundError(
-                f"{self.path} has no file NAME_{part}.txt, which is required; the parts found are "
-                f"{sorted(self._texts) or 'none'}"
+                f"{self.path} has no file NAME_{part}.txt, which the TUDataset layout requires; "
+                f"the parts found are {sorted(self._texts) or 'none'}; GraphML files are read in "
+                f"Python with Graphs.from_graphml(paths)"
             )
         words = self._texts[part].split()  # "1, 2" is split into "1," and "2"
         rows = self._texts[part].strip().count("\n") + 1 if words else 0
