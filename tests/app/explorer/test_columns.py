@@ -396,6 +396,13 @@ def test_filtered_points_are_hidden_and_searches_report_them(page):
     assert page("Array.from(ex.selectedRows())") == np.flatnonzero(bonn & mask).tolist()
     words = f"{(bonn & ~mask).sum()} more match, but do not pass the filters."
     assert page.status.endswith(words)
+    page("ex.setFilter(ex.column('city'), {included: ['Aachen'], missing: false})")
+    page("ex.tabs.show('Selection')")
+    words = f"{(bonn & mask).sum()} of them do not pass the filters."
+    assert page("ex.selection.text.textContent").endswith(words)
+    page("ex.setFilter(ex.column('city'), null)")
+    assert "filters" not in page("ex.selection.text.textContent")
+    page("ex.tabs.show('Columns')")
     box.fill("")
 
 

@@ -231,7 +231,7 @@ HOSTILE = "<img src=x onerror=document.title='caught'>"
         ("{", "because it is not JSON"),
         ([1], "not a session of the explorer"),
         (GOOD | {"version": 2}, 'has version "2", but this page reads version 1'),
-        (GOOD | {"data": {"rows": 3, "title": HOSTILE}}, 'is about "3" rows of "<img src=x'),
+        (GOOD | {"data": {"rows": 3, "title": HOSTILE}}, 'is about 3 rows of "<img src=x'),
         (GOOD | {"data": {"columns": ["label", "x"]}}, 'no column "x"'),
         (GOOD | {"data": {"rows": 240}}, "the values differ"),
         (GOOD | {HOSTILE: 1, "__proto__": {"a": 1}}, f'The unknown entry "{HOSTILE}" was ignored'),
@@ -312,7 +312,7 @@ def test_a_selection_that_is_too_long_is_left_out_of_the_address(page):
     assert page("location.hash.length") < 8010
     page.page.get_by_role("button", name="Save or open the session").click()
     text = page.page.locator(".menu-items").first.inner_text()
-    assert "too short for named selections and the selection" in text
+    assert "does not contain named selections and the selection" in text
 
 
 def test_rows_are_stored_by_row_number(page):

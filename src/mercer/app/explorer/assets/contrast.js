@@ -234,7 +234,7 @@ class ContrastPanel {
     this.shown = MAX_FIRST_DIFFERENCES;
     const group = ({rows, count}, name) => `${count.toLocaleString("en")} ${name} points${rows.length < count ? ` (a sample of ${rows.length.toLocaleString("en")})` : ""}`;
     this.summary.textContent = !rest.count ? "All points that satisfy the filters are selected, so there are no others to compare with."
-      : !selected.count ? "No selected point satisfies the filters." : `${group(selected, "selected")} (bars), compared with ${group(rest, "other")} (line) by each column, 0 (equal) to 1 (disjoint).`;
+      : !selected.count ? "No selected point satisfies the filters." : `${group(selected, "selected")} (bars), compared with ${group(rest, "other")} (line). The difference in each column is between 0 (equal) and 1 (disjoint).`;
     this.clearFiltersButton.hidden = Boolean(rest.count && selected.count) || !view.filters.byName.size;
     this.testButton.hidden = selected.count < 2 || rest.count < 2;
     this.draw();

@@ -14,11 +14,9 @@ class SelectionPanel {
   update(change) {
     this.contrast.update(change);
     if (!["selection", "colours", "filters"].includes(change)) return;
-    const {view} = this, {active} = view.filters;
-    let passing = view.count;
-    if (view.count && view.filters.count < view.n) for (let i = 0; i < view.n; i++) passing -= view.selected[i] & (1 - active[i]);
+    const {view} = this;
     this.saveButton.disabled = this.clearButton.disabled = !view.count;
-    this.text.textContent = view.selectionText + (passing < view.count ? ` ${passing.toLocaleString("en")} of the selected points satisfy the filters.` : "");
+    this.text.textContent = view.selectionText;
   }
 
   /** Return the selected rows as CSV: the row numbers and all columns. */

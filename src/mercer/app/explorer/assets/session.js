@@ -269,7 +269,7 @@ class Session {
     if (document.version !== SESSION_VERSION) throw new SessionError(`The session has version ${quoted(document.version)}, but this page reads version ${SESSION_VERSION}; use the version of mercer that wrote it.`);
     const {title, rows, columns: names, fingerprint} = expectObject(document.data ?? {}, ["title", "rows", "columns", "fingerprint"], report);
     if (fingerprint === scene.fingerprint) return;
-    if (rows !== undefined && rows !== scene.rows) report(`the session is about ${quoted(rows)} rows${title ? ` of ${quoted(title)}` : ""}, but this page shows ${scene.rows}.`);
+    if (rows !== undefined && rows !== scene.rows) report(`the session is about ${typeof rows === "number" ? rows : quoted(rows)} rows${title ? ` of ${quoted(title)}` : ""}, but this page shows ${scene.rows}.`);
     const absent = Array.isArray(names) ? names.filter(name => !columns.some(column => column.name === name)) : [];
     if (absent.length) report(`this page has no column ${absent.slice(0, 5).map(quoted).join(", ")}${absent.length > 5 ? ` and ${absent.length - 5} more` : ""}.`);
     if (rows === scene.rows && !absent.length) report("the values differ from those for which the session was saved.");
@@ -353,7 +353,7 @@ class Session {
       code = await encode();
     }
     this.note.hidden = !omitted.length;
-    this.note.textContent = `The address of this page is too short for ${omitted.join(" and ")}: they are lost when the page is reloaded. Save the session instead.`;
+    this.note.textContent = `The address of this page does not contain ${omitted.join(" and ")}, because it would be too long. If the page is reloaded, they are lost; save the session to keep them.`;
     if (this.isApplying || `#state=${code}` === this.written) return;
     this.written = `#state=${code}`;
     window.history.replaceState(window.history.state, "", this.written);

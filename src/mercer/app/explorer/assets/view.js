@@ -345,11 +345,19 @@ class View {
     this.select(mask, "");
   }
 
-  /** Describe the selection: how many points, why, and how many of each class of the colours. */
+  /** The number of selected points that do not satisfy the filters, because the filters were changed after the selection. */
+  get hiddenCount() {
+    let hidden = 0;
+    for (let i = 0; i < this.n; i++) hidden += this.selected[i] & ~this.filters.active[i];
+    return hidden;
+  }
+
+  /** Describe the selection: how many points, why, how many of each class of the colours, and how many do not satisfy the filters. */
   get selectionText() {
     if (!this.count) return "No points selected.";
-    const why = this.selectionReason ? `: ${this.selectionReason}` : "";
-    return `${this.count.toLocaleString("en")} of ${this.n.toLocaleString("en")} points selected${why}.${this.classCounts()}`;
+    const why = this.selectionReason ? `: ${this.selectionReason}` : "", hidden = this.hiddenCount;
+    const also = hidden ? ` ${hidden.toLocaleString("en")} of them ${hidden === 1 ? "does" : "do"} not pass the filters.` : "";
+    return `${this.count.toLocaleString("en")} of ${this.n.toLocaleString("en")} points selected${why}.${this.classCounts()}${also}`;
   }
 
   /** Return the order in which the points are drawn, see raster.js. */
