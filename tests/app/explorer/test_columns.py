@@ -482,6 +482,7 @@ LONG = {
     "second": 1_731_000_001.0 + np.arange(N) % 4,
     "code": np.where(np.arange(N) % 10 == 0, 999_999_999, np.arange(N) % 3),
     "almost constant": np.where(np.arange(N) % 2, 0.3, 0.1 + 0.2),
+    "infinite": np.where(np.arange(N) == 7, np.inf, np.arange(N) + 0.5),
     "mass": np.round(524.2641 + 6e-6 * np.arange(N), 6),
 }
 
@@ -508,6 +509,10 @@ def test_long_integers_and_almost_constant_columns(opened, tmp_path):
     assert len(set(labels)) == len(labels) >= 3 and min(map(float, labels)) >= 524.2641
     assert page("ex.column('mass').format(1)") == "524.264106"
 
+    page("ex.setFilters(new Map())")
+    low, high = drag(page, "infinite", 0.5, 1.0)  # a range up to the last bin has no upper limit
+    assert high is None and 140 < low < 160
+    assert active(page).tolist() == (LONG["infinite"] >= low).tolist() and active(page)[7]
     page("async () => { ex.setFilters(new Map()); await ex.runSearch('code = 999999999'); }")
     page("ex.tabs.show('Selection')")
     page.until("ex.selection.contrast.state === 'done'")

@@ -122,12 +122,12 @@ class Column {
     return list;
   }
 
-  /** Return the smallest and the largest number. */
+  /** Return the smallest and the largest finite number. */
   range() {
     let low = Infinity, high = -Infinity;
     for (let i = 0; i < this.data.length; i++) {
       const value = this.data[i];
-      if (value === this.missing || value !== value) continue;
+      if (value === this.missing || !Number.isFinite(value)) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
