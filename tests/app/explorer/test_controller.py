@@ -133,11 +133,11 @@ def test_sliders_that_move_before_the_fit_of_another_has_ended(talk):
 
     names = ["terms__0__kernel__length_scale", "terms__0__factor", "terms__1__length_scale"]
     first, second = {"parameter": 0, "value": 4.0}, {"parameter": 1, "value": 5.0}
-    assert [kernel(first, second)[name] for name in names] == pytest.approx([4.0, 5.0, 9.0])
+    assert [kernel(first, second)[name] for name in names] == [4.0, 5.0, 9.0]
     # A kernel with other parameters, or with unknown ones, has no sliders yet.
     for text in ("RBF(7.0)", "2*RBF('median') + Laplacian(9.0)"):
         params = kernel({"kernel": text}, second)
-        assert [params[name] for name in names] == pytest.approx([3.0, 5.0, 9.0])
+        assert [params[name] for name in names] == [3.0, 5.0, 9.0]
 
 
 def test_a_fit_that_is_overtaken_ends_at_its_next_step():
@@ -196,7 +196,7 @@ def test_parameters_components_axes_and_the_second_map(talk):
         ({"kernel": "RBF(-1)"}, "length_scale"),
         ({"kernel": "WeisfeilerLehman()"}, "graph"),
         ({"kernel": ""}, "empty"),
-        ({"parameter": 0, "value": 0.0}, ""),
+        ({"parameter": 0, "value": 0.0}, "must be positive, got 0"),
     ],
     ids=["brackets", "negative", "graphs", "empty", "zero"],
 )

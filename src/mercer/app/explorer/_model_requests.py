@@ -186,13 +186,24 @@ def _changed_model(
     shown = scene.embeddings[pane] if pane < len(scene.embeddings) else None
     if f"{prefix}parameter" in changes and shown is not None and shown.is_kernel_pca:
         kernel = _kernel_of_sliders(new.get("kernel", old.kernel), shown.model.kernel_)
-        theta = kernel.theta  # change one kernel parameter
-        theta[int(changes[f"{prefix}parameter"])] = np.log(float(changes[f"{prefix}value"]))
-        new["kernel"] = kernel.with_theta(theta)
+        index, value = int(changes[f"{prefix}parameter"]), float(changes[f"{prefix}value"])
+        new["kernel"] = _with_parameter(kernel, index, value)
     if f"{prefix}components" in changes:
         count = int(changes[f"{prefix}components"])
         new["components"] = int(np.clip(count, 1, MAX_COMPONENTS))
     return replace(old, **new)
+
+
+def _with_parameter(kernel: Kernel, index: int, value: float) -> Kernel:
+    """Return the kernel with a new value of one free parameter; the others keep their values."""
+    if not value > 0.0:
+        raise ValueError(f"a kernel parameter must be positive, got {value:g}")
+    name = kernel.theta_names[index]
+    if not name.endswith("]"):
+        return kernel.set_params(**{name: value})
+    theta = kernel.theta  # the name is that of an entry of a vector
+    theta[index] = np.log(value)
+    return kernel.with_theta(theta)
 
 
 def _kernel_of_sliders(requested: Kernel | None, shown: Kernel) -> Kernel:
