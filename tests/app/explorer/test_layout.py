@@ -11,7 +11,9 @@ def served():
     pytest.importorskip("tornado")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
-    table = {"kind": np.array(["a", "b"], dtype=object)[np.arange(60) % 2], "size": X[:, 0]}
+    kind = np.array(["a", "b"], dtype=object)[np.arange(60) % 2]
+    day = np.datetime64("2023-01-01") + np.linspace(0, 790, 60).astype(int)
+    table = {"kind": kind, "size": X[:, 0], "day": day}
     model = KernelPCA(2, kernel="RBF(1.5)").fit(X)
     explorer = explore(model, X, table=table, color="kind", title="Plant data.csv")
     server = explorer.show(open_browser=False)
@@ -97,3 +99,32 @@ def test_the_end_of_a_fit_is_announced(page):
     page("ex.requestFit({kernel: 'RBF(2)'}, 0)")
     page.until("ex.status.textContent === 'The embeddings were updated.'")
     assert page("ex.form.error.textContent") == ""
+
+
+@pytest.mark.parametrize("size", [(390, 844), (700, 900), (1000, 700), (1280, 800)])
+def test_titles_and_axes_of_small_embeddings(page, size):
+    """Titles are not cut off, and each axis has at least two labels."""
+    page.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    page("ex.requestFit({components: 3}, 0)")
+    page.page.get_by_role("button", name="Components").first.wait_for()
+    page.until("ex.panes.every(pane => !pane.stale)")
+    assert page("ex.panes[0].heading.scrollWidth <= ex.panes[0].heading.clientWidth")
+    cut_off = """ex.panes[0].axes.filter(label =>
+      label.scrollWidth > label.clientWidth || label.scrollHeight > label.clientHeight).length"""
+    assert page(cut_off) == 0
+    assert page("ex.panes[0].axes[0].textContent").startswith("component 1 (")
+    labels = """(() => { const pen = ex.panes[0].over.getContext("2d"), texts = [];
+      pen.fillText = (text, x, y) => texts.push([x, y]);
+      ex.panes[0].drawOverlay();
+      delete pen.fillText;
+      return texts; })()"""
+    x = [one for one, _ in page(labels)]
+    left = 21 * page("ex.panes[0].pixelRatio")  # the position of all labels of the vertical axis
+    assert len(set(x) - {left}) >= 2 and x.count(left) >= 2
+
+
+def test_the_labels_of_dates_have_equal_steps(page):
+    day = page.page.locator('.card[aria-label="day"]')
+    day.scroll_into_view_if_needed()
+    day.locator(".ticks span").first.wait_for()
+    assert day.locator(".ticks span").all_inner_texts() == ["2024", "2025"]

@@ -196,4 +196,4 @@ def test_a_saved_page_that_would_grow_too_much_has_no_components(
         in opened.page.locator("dialog.components").inner_text()
     )
     opened.page.keyboard.press("Escape")
-    assert opened.page.locator("dialog.components").count() == 0
+    opened.page.locator("dialog.components").wait_for(state="detached")

@@ -103,3 +103,12 @@ function ticks(low, high, count) {
   }
   return out;
 }
+
+/** Return about `count` round numbers between low and high, of which at least two are between first and last, if possible. */
+function axisTicks(low, high, count, first, last) {
+  for (const most = 4 * count; count < most; count++) {
+    const found = ticks(low, high, count);
+    if (found.filter(v => v >= first && v <= last).length > 1) return found;
+  }
+  return ticks(low, high, count);
+}

@@ -41,7 +41,7 @@ function countBins(bins, size, view, name) {
 const binTotals = (counts, k) => [counts[3 * k] + counts[3 * k + 1] + counts[3 * k + 2], counts[3 * k + 1] + counts[3 * k + 2], counts[3 * k + 2]];
 
 /** Return ticks for an axis of numbers, without those that differ by rounding errors only. */
-const numberTicks = (low, high) => [...new Set(ticks(low, high, MAX_TICKS).map(rounded))];
+const numberTicks = (low, high, count) => [...new Set(ticks(low, high, count).map(rounded))];
 
 /** Return ticks {at, label} for an axis of dates. */
 function dateTicks(low, high, count) {
@@ -90,15 +90,24 @@ class Histogram {
 
   fraction(value) { return Math.max(0, Math.min(1, (value - this.start) / (this.end - this.start))); }
 
+  /** Return about `count` ticks {at, label}, at least one. */
+  ticks(count) {
+    const {column, low, high} = this;
+    const all = column.isDate ? dateTicks(low, high, count) : numberTicks(low, high, count).filter(at => !column.isInteger || Number.isInteger(at)).map(at => ({at, label: column.formatValue(at)}));
+    return all.length ? all : [{at: low, label: column.formatValue(low)}];
+  }
+
+  /** Return labels of the axis that do not overlap: as many as possible at equal steps. */
   tickLabels() {
-    const {column, start, end, half} = this, labels = [];
-    const all = column.isDate ? dateTicks(this.low, this.high, MAX_TICKS) : numberTicks(this.low, this.high).filter(at => !column.isInteger || Number.isInteger(at)).map(at => ({at, label: column.formatValue(at)}));
-    if (!all.length) all.push({at: this.low, label: column.formatValue(this.low)});
-    let free = 0; // labels that would overlap are left out
-    for (const {at, label} of all) {
+    const labels = [], place = ({at, label}) => {
       const width = label.length * LABEL_WIDTH, position = this.fraction(at), left = Math.max(0, Math.min(1 - width, position - width / 2));
-      if (left < free) continue;
-      free = left + width + LABEL_WIDTH;
+      return {label, width, position, left, right: left + width + LABEL_WIDTH};
+    };
+    const overlap = places => places.some(({left}, k) => k && left < places[k - 1].right);
+    let count = MAX_TICKS, places;
+    do places = this.ticks(count).map(place); while (--count > 0 && overlap(places));
+    if (overlap(places)) places.length = 1;
+    for (const {label, width, position} of places) {
       const node = h("span", {}, label);
       if (position - width / 2 < 0) node.style.left = "0";
       else if (position + width / 2 > 1) node.style.right = "0";

@@ -3,6 +3,8 @@
 // [maximum number of points, radius in pixels]: the more points there are, the smaller they are drawn.
 const POINT_RADII = [[500, 4.5], [3000, 3.6], [20000, 2.6], [60000, 1.9], [150000, 1.4], [400000, 1], [Infinity, 0.7]];
 const INSETS = [60, 50, 22, 48]; // space around the points (left, right, top, bottom) for the labels of the axes, in CSS pixels
+const LABELS = {left: 56, right: 48, top: 14, bottom: 34}; // space around the labels of the axes, for the titles and the buttons, in CSS pixels
+const HALF_LABEL = 12; // half of the width of a usual label, in CSS pixels
 const DENSITY_POINTS = 5e4; // from this number of points, the opacity of a pixel depends on the number of its points
 const CLICK_TOLERANCE = 4; // a pointer that moves by more pixels is dragging, not clicking
 
@@ -37,12 +39,23 @@ class Pane {
     Object.assign(this, {message, x: message.x, y: message.y, marker: null, field: message.field || null});
     this.componentsButton.hidden = message.dimensions.length < 3;
     this.heading.textContent = this.heading.title = message.title;
-    this.axes.forEach((label, side) => { label.textContent = label.title = message.axes[side]; });
+    this.showAxisTitles();
     this.over.setAttribute("aria-label", `${message.title}: ${message.x.length} points. Horizontal axis: ${message.axes[0]}. Vertical axis: ${message.axes[1]}.`);
     this.updateClusters(message.clusters);
     this.bounds = boundsOf(this.x, this.y);
     if (fresh || !this.userMoved) this.fit(); else this.draw();
     if (start) this.transition = new Transition(this, start);
+  }
+
+  /** Show the titles of the axes, shortened if they do not fit: "component 1 (23 % of the variance)", "component 1 (23 %)", "component 1". */
+  showAxisTitles() {
+    this.axes.forEach((label, side) => {
+      const title = this.message.axes[side];
+      for (const text of [title, title.replace(" of the variance)", ")"), title.replace(/ \(.*\)$/, "")]) {
+        label.textContent = text;
+        if (label.scrollWidth <= label.clientWidth && label.scrollHeight <= label.clientHeight) break;
+      }
+    });
   }
 
   // ---------------------------------------------------------------- pan and zoom
@@ -57,6 +70,7 @@ class Pane {
     for (const canvas of [this.base, this.over]) { canvas.width = w; canvas.height = t; }
     this.pixelRatio = pixelRatio;
     this.image = null;
+    this.showAxisTitles();
     if (this.wanted) this.moveTo(this.wanted);
     else if (!this.userMoved) this.fit(); else this.draw();
   }
@@ -193,8 +207,9 @@ class Pane {
 
   grid(pixels, w, t, margin, colour) {
     const [left, high] = this.toData(0, 0), [right, low] = this.toData(this.width, this.height);
-    const count = Math.max(2, Math.round(this.width / 130 / this.pixelRatio));
-    this.gridLines = [ticks(left, right, count), ticks(low, high, Math.max(2, Math.round(this.height / 110 / this.pixelRatio)))];
+    const p = this.pixelRatio, count = length => Math.max(2, Math.round(length / p));
+    const [first, lowest] = this.toData((LABELS.left + HALF_LABEL) * p, this.height - LABELS.bottom * p), [last, highest] = this.toData(this.width - (LABELS.right + HALF_LABEL) * p, LABELS.top * p);
+    this.gridLines = [axisTicks(left, right, count(this.width / 130), first, last), axisTicks(low, high, count(this.height / 110), lowest, highest)];
     for (const x of this.gridLines[0]) {
       const c = Math.round(this.toPixels(x, 0)[0]) + margin;
       for (let r = 0; r < t; r++) pixels[r * w + c] = colour;
@@ -269,18 +284,18 @@ class Pane {
     pen.strokeStyle = theme.paper;
     const put = (text, x, y) => { pen.lineWidth = 3 * p; pen.strokeText(text, x, y); pen.fillText(text, x, y); };
     pen.textAlign = "center";
-    let end = 56 * p; // the labels of the vertical axis are to the left of it
+    let end = LABELS.left * p; // the labels of the vertical axis are to the left of it
     const digits = this.gridLines.map(at => distinguishingDigits(at[0], at.at(-1)));
     for (const x of this.gridLines[0]) {
       const text = formatNumber(x, digits[0]), at = this.toPixels(x, 0)[0], half = pen.measureText(text).width / 2;
-      if (at - half < end || at + half > this.width - 48 * p) continue;
+      if (at - half < end || at + half > this.width - LABELS.right * p) continue;
       put(text, at, this.height - 21 * p);
       end = at + half + 8 * p;
     }
     pen.textAlign = "left";
     for (const y of this.gridLines[1]) {
       const at = this.toPixels(0, y)[1];
-      if (at > 14 * p && at < this.height - 34 * p) put(formatNumber(y, digits[1]), 21 * p, at - 3 * p);
+      if (at > LABELS.top * p && at < this.height - LABELS.bottom * p) put(formatNumber(y, digits[1]), 21 * p, at - 3 * p);
     }
   }
 
