@@ -466,13 +466,15 @@ def test_a_million_points_are_brushed_in_200_ms(opened, tmp_path):
             page.page.wait_for_timeout(20)
         page.page.mouse.up()
         page.page.wait_for_timeout(100)
-        times = page("window.times")
-        if min(times) <= 200:
+        times = sorted(page("window.times"))
+        median = times[len(times) // 2]
+        if median <= 200:
             break
+        page("window.times.length = 0")
         page.page.locator('.card[aria-label="f1"] .plot').dblclick()
     bounds = page("(f => [f.low, f.high])(ex.filters.byName.get('f1'))")
     assert page("ex.filters.count") == between(columns["f1"], bounds).sum()
-    assert min(times) <= 200, sorted(times)
+    assert median <= 200, times
 
 
 # Samples with 16-digit numbers, times in seconds, codes for missing values, and a constant that was
