@@ -38,7 +38,9 @@ smartquotes = False  # quotes in prose are often code, such as gamma="scale"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "benchmarks/*.md",
     "benchmarks/results/*.md",
     "docs/**",

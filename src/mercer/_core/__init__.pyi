@@ -11,12 +11,14 @@ from ._arguments import (
 )
 from ._constructors import closest_name, explain_arguments, first_known, short_repr
 from ._deprecated import (
-    FORMER_MODULES,
-    FORMER_NAMES,
+    DEPRECATIONS,
+    Deprecation,
     FormerAttribute,
     former_name,
     former_names,
     install_former_modules,
+    renamed_parameter,
+    renamed_value,
 )
 from ._errors import (
     DensifyWarning,
@@ -93,15 +95,15 @@ from ._without_gil import routine_without_gil
 __all__ = [
     "CLASS_COLOURS",
     "COMPILED_FUNCTIONS",
+    "DEPRECATIONS",
     "DIVERGING",
     "ENTRY_WORK",
-    "FORMER_MODULES",
-    "FORMER_NAMES",
     "JIT_FUNCTIONS",
     "OTHER_COLOUR",
     "PAPER",
     "SEQUENTIAL",
     "DensifyWarning",
+    "Deprecation",
     "FormerAttribute",
     "JitFunction",
     "KernelMismatchError",
@@ -167,6 +169,8 @@ __all__ = [
     "progress",
     "reject_masked",
     "reject_structured",
+    "renamed_parameter",
+    "renamed_value",
     "report_step",
     "reserve",
     "resource_scope",

@@ -13,7 +13,7 @@ pre-images by a formula (`_preimage_formulas.py`), formatting (`_dataclass.py`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from html import escape
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _ROWS_PER_TILE = 1024  # number of rows of k(X, Z) filled at a time, to limit memory
 _DIAGONAL_BLOCK = 64  # block size for the diagonal; larger blocks waste work
+
+_renamed = partial(FormerAttribute, since="0.1.0", removed_in="0.2.0")
 
 
 @entry_point
@@ -403,15 +405,21 @@ class Kernel(ParameterTree):
         """What the points of the kernel are, and how it is evaluated on them."""
         return self._domain(*(child.domain for _, child in self._children()))
 
-    claims = FormerAttribute("properties")
-    reads_matrix = FormerAttribute("domain.accepts_matrix")
-    tells_observations_apart = FormerAttribute("domain.distinguishes_observations")
-    on_vectors = FormerAttribute("domain.on_vectors")
-    accepts_matrix = FormerAttribute("domain.accepts_matrix")
-    discrete = FormerAttribute("domain.discrete")
-    costly = FormerAttribute("domain.costly")
-    distinguishes_observations = FormerAttribute("domain.distinguishes_observations")
-    pullback_in_tiles = FormerAttribute("domain.pullback_in_tiles")
+    claims = _renamed("properties")
+    reads_matrix = _renamed("domain.accepts_matrix")
+    tells_observations_apart = FormerAttribute(
+        "domain.distinguishes_observations", since="0.1.0", removed_in="0.2.0"
+    )
+    on_vectors = _renamed("domain.on_vectors")
+    accepts_matrix = _renamed("domain.accepts_matrix")
+    discrete = _renamed("domain.discrete")
+    costly = _renamed("domain.costly")
+    distinguishes_observations = FormerAttribute(
+        "domain.distinguishes_observations", since="0.1.0", removed_in="0.2.0"
+    )
+    pullback_in_tiles = FormerAttribute(
+        "domain.pullback_in_tiles", since="0.1.0", removed_in="0.2.0"
+    )
 
     def _evaluation_work(self, entries: int, columns: int = 0) -> float:
         """Estimate the number of multiplications needed to compute `entries` entries of K.

@@ -103,7 +103,7 @@ class Comparison:
     n_neighbors: int
     y: np.ndarray | None = None
 
-    n_asked = FormerAttribute("n_evaluated")
+    n_asked = FormerAttribute("n_evaluated", since="0.1.0", removed_in="0.2.0")
 
     @property
     def maps(self) -> dict[str, np.ndarray]:

@@ -79,8 +79,8 @@ class Validity(NotebookResult):
     counterexample: Counterexample | None = None
     evidence: Evidence | None = None
 
-    witness = FormerAttribute("counterexample")
-    claims = FormerAttribute("properties")
+    witness = FormerAttribute("counterexample", since="0.1.0", removed_in="0.2.0")
+    claims = FormerAttribute("properties", since="0.1.0", removed_in="0.2.0")
 
     @property
     def properties(self) -> Properties:
