@@ -1,6 +1,7 @@
 # A fresh machine needs only make and Python 3.11 or later: each target installs what it runs.
 #   make PYTHON=python3.12 test     another interpreter (for a new .venv)
 #   make bench SUITE="kv --quick"   the arguments of `python -m benchmarks`
+#   make dist DIST=--release        the arguments of tools/check_dist.py
 #   make docs SPHINXOPTS="-D plot_gallery=0"   the site without running the examples
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one environment, one pip at a time
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s%s\n", $$1, $$2}' Makefile
@@ -36,6 +37,12 @@ bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
 docs: $(VENV)/.docs ## build the site, build/site/index.html, and fail on any warning
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -c docs -b html -W --keep-going -q . build/site $(SPHINXOPTS)
 	@echo "the site: build/site/index.html"
+
+dist: $(VENV)/.dist ## build sdist and wheel into dist/, and test the wheel offline in a new environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py $(DIST)
 
 clean: ## remove everything the other targets made
 	rm -rf $(VENV) build dist out docs/gallery docs/api/generated .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
