@@ -1,7 +1,6 @@
 """Files written by an earlier version are read bit for bit."""
 
 import json
-import warnings
 
 import golden_models
 import numpy as np
@@ -13,6 +12,8 @@ from mercer.persist._class_registry import FORMER_CLASSES, FORMER_FIELDS
 from mercer.persist._encoder import Encoder
 from mercer.persist._safetensors_file import read
 
+# The coordinates of new points minimise a function, which stops at a tolerance.
+ITERATIVE = {"BayesianGPLVM", "GPLVM", "MetricMDS"}
 ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
 
 
@@ -53,12 +54,13 @@ def test_golden_files(name, mmap):
         assert array.dtype == tensors[tensor].dtype and array.shape == tensors[tensor].shape
         assert array.tobytes() == tensors[tensor].block.tobytes()
     # ... and predictions are the same, up to rounding, which depends on the BLAS.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        points = golden_models.MODELS[name]()[1]
-    np.testing.assert_allclose(
-        golden_models.answer(model, points), ANSWERS[name], rtol=1e-9, atol=1e-12
-    )
+    predicted = golden_models.answer(model, golden_models.MODELS[name][1])
+    if name in ITERATIVE:
+        np.testing.assert_allclose(predicted, ANSWERS[name], rtol=1e-4, atol=1e-5)
+    elif isinstance(ANSWERS[name][0], str):
+        assert predicted == ANSWERS[name]
+    else:
+        np.testing.assert_allclose(predicted, ANSWERS[name], rtol=1e-9, atol=1e-12)
 
 
 def test_others_see_the_arrays_of_a_golden_file():
