@@ -248,3 +248,21 @@ def test_the_table_of_minimum_versions():
     assert sorted((name.lower(), version) for name, version in rows) == sorted(
         (name, version) for name, version in declared
     )
+
+
+def test_the_citation_has_the_version_of_the_last_release():
+    released = re.findall(
+        r"^## \[(\d[\w.]*)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+    )
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    version = re.findall(r"^version: (\S+)$", citation, re.M)
+    date = re.findall(r'^date-released: "?([\d-]+)"?$', citation, re.M)
+    assert [(*version, *date)] == released[:1]
+
+
+def test_the_notes_of_the_version_exist():
+    if "dev" in mercer.__version__:
+        assert "## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    else:
+        found = "\n".join(check_dist.release_findings(mercer.__version__))
+        assert "CHANGELOG.md" not in found and "CITATION.cff" not in found
