@@ -23,13 +23,14 @@ test: lint ## run the checks of `lint` and the tests
 	@# two processes, whose threads must not multiply; processes started by tests share bytecode
 	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-lint: $(VENV)/.dev ## check style, types, layers, spelling, names and prose
+lint: $(VENV)/.dev ## check style, types, layers, spelling, names, prose and workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python tools/check_text.py
+	$(BIN)/python tools/check_github_files.py
 
 bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
 	$(BIN)/python -m benchmarks $(SUITE)
