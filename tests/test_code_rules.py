@@ -59,6 +59,23 @@ def forbidden_constructs(source):
                     yield node.lineno, "pickle"
 
 
+def early_returns(source):
+    """Yield (line, name) for every `return` in a test function.
+
+    A test that returns early passes without a check.  A test that cannot run is skipped with a
+    reason or not generated; `hypothesis.assume` rejects an example.
+    """
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and function.name.startswith("test"):
+            nodes = list(function.body)
+            while nodes:
+                node = nodes.pop()
+                if isinstance(node, ast.Return):
+                    yield node.lineno, function.name
+                if not isinstance(node, ast.FunctionDef | ast.ClassDef):  # defined in the test
+                    nodes += ast.iter_child_nodes(node)
+
+
 def test_layers():
     run(Path(sys.executable).with_name("lint-imports"), "--no-cache")
 
@@ -124,6 +141,12 @@ def test_no_module_has_a_forbidden_construct():
     assert faults(lambda path: forbidden_constructs(SOURCES[path])) == {}
 
 
+def test_no_test_returns_early():
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    found = {path.name: list(early_returns(path.read_text("utf-8"))) for path in files}
+    assert len(files) > 100 and {name: lines for name, lines in found.items() if lines} == {}
+
+
 def test_no_module_contains_an_absolute_path():
     assert faults(lambda path: filter(ABSOLUTE_PATH.search, SOURCES[path].splitlines())) == {}
 
@@ -143,6 +166,19 @@ def test_no_module_contains_an_absolute_path():
 )
 def test_forbidden_constructs_are_found_precisely(source, names):
     assert [name for _, name in forbidden_constructs(source)] == names
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("def test():\n    if x:\n        return\n    assert y", [3]),
+        ("class T:\n    def test_x(self):\n        return", [3]),
+        ("def test():\n    def f():\n        return 1\n    assert f()", []),
+        ("def helper():\n    return 1", []),
+    ],
+)
+def test_early_returns_are_found_precisely(source, lines):
+    assert [line for line, _ in early_returns(source)] == lines
 
 
 @pytest.mark.parametrize(

@@ -544,6 +544,17 @@ def every(entries=KERNELS, **wanted):
     return {"argvalues": chosen, "ids": [e.id for e in chosen]}
 
 
+def every_with_columns(entries=KERNELS, **wanted):
+    """Return the same for pairs of an entry and a number of columns that it accepts."""
+    pairs = [
+        (entry, columns)
+        for entry in every(entries, **wanted)["argvalues"]
+        for columns in (COLUMNS, WIDE)
+        if entry.columns in (None, columns)
+    ]
+    return {"argvalues": pairs, "ids": [f"{entry.id}-{columns}" for entry, columns in pairs]}
+
+
 def on_all_points(kernel, X):
     """Return the low-rank Gram operator with all points as landmarks, which is exact."""
     return LowRankGram(kernel, X, np.arange(len(X)))

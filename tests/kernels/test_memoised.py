@@ -360,7 +360,7 @@ def test_a_fitted_model_holds_no_table(model):
     kernel = Normalized(Callable(shared_letters, contract="pair")) + 0.1
     model = fitted_on_words(model, kernel)
     if model is None:
-        return
+        pytest.skip("the model does not accept strings")
     for value in reachable(model):
         assert not (isinstance(value, ValueTable | ValueTables) and value.size)
         if isinstance(value, np.ndarray) and value.shape == (N, N):

@@ -31,11 +31,8 @@ def mixtures(X, Z):
     return {"sparse sparse": (S, T), "sparse dense": (S, Z), "dense sparse": (X, T)}
 
 
-@pytest.mark.parametrize("columns", [zoo.COLUMNS, zoo.WIDE])
-@each_sparse_kernel
-def test_blocks_and_derivatives(entry, columns):
-    if entry.columns not in (None, columns):
-        return
+@pytest.mark.parametrize(("entry", "columns"), **zoo.every_with_columns(sparse=True))
+def test_blocks(entry, columns):
     k = entry.kernel
     X, Z = operands(entry, columns)
     S = sp.csr_array(X)
@@ -43,8 +40,15 @@ def test_blocks_and_derivatives(entry, columns):
     close(k.diag(S), k.diag(X))
     for A, B in mixtures(X, Z).values():
         close(k(A, B), k(X, Z))
-    if not entry.differentiable:
-        return
+
+
+@pytest.mark.parametrize(
+    ("entry", "columns"), **zoo.every_with_columns(sparse=True, differentiable=True)
+)
+def test_derivatives(entry, columns):
+    k = entry.kernel
+    X, Z = operands(entry, columns)
+    S = sp.csr_array(X)
     rng = np.random.default_rng(2)
     W, V = rng.normal(size=(len(X), len(Z))), rng.normal(size=(len(X), len(X)))
     for A, B in mixtures(X, Z).values():

@@ -151,10 +151,10 @@ def test_limits_of_the_vocabulary_count_weights(options, seed):
     except ValueError as error:
         with pytest.raises(ValueError, match=str(error)[:20]):
             kernel.resolve(TRAIN, weights.astype(float))
-        return
-    expected = dict(zip(theirs.get_feature_names_out(), theirs.idf_, strict=True))
-    assert kernel.resolve(TRAIN, weights.astype(float)).tfidf == pytest.approx(expected)
-    assert kernel.resolve(repeated).tfidf == pytest.approx(expected)
+    else:
+        expected = dict(zip(theirs.get_feature_names_out(), theirs.idf_, strict=True))
+        assert kernel.resolve(TRAIN, weights.astype(float)).tfidf == pytest.approx(expected)
+        assert kernel.resolve(repeated).tfidf == pytest.approx(expected)
 
 
 def test_weights_below_one_leave_the_vocabulary_as_it_is():

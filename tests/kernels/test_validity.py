@@ -629,7 +629,7 @@ REFUTED = [Sigmoid(), ThinPlate(), 2.0 * Sigmoid() + RBF(9.0), Sum((Distance(), 
 def test_estimators_warn_once_with_the_witness(kernel, model):
     model = model.set_params(kernel=kernel)
     if known_counterexample(kernel, model._required_cpd_order) is None:
-        return
+        pytest.skip("the kernel is valid for this model")
     with pytest.warns(NotMercerWarning, match="is not a Mercer kernel") as record:
         try:
             model.fit(X, Y)
