@@ -50,7 +50,9 @@ def seeded_generator(random_state: RandomState) -> np.random.Generator:
 
     If `random_state` is a RandomState, it draws the seed of the generator.
     """
-    rng = as_generator(0 if random_state is None else random_state)
+    rng: np.random.Generator | np.random.RandomState = as_generator(
+        0 if random_state is None else random_state
+    )
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(2**31))
     return rng

@@ -35,7 +35,7 @@ _lock = threading.RLock()
 class JitFunction:
     """A function that numba compiles at its first call with each combination of argument types."""
 
-    def __init__(self, function: Callable, fastmath: set[str]) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         self._function, self._fastmath, self._dispatcher = function, fastmath, None
         update_wrapper(self, function)
         JIT_FUNCTIONS.append(self)
@@ -79,7 +79,7 @@ class JitFunction:
                 self._dispatcher = _dispatcher(self._function, self._fastmath)
 
 
-def jit(*fastmath: str) -> Callable[[Callable], Any]:
+def jit(*fastmath: str) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function at its first call.
 
     `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
@@ -163,7 +163,7 @@ def _report_compilation(name: str) -> None:
         progress(f"compiling {name} (once on this machine)")
 
 
-def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
+def _dispatcher(function: Callable[..., Any], fastmath: set[str]) -> Any:
     with _compile_clock:
         numba = _numba()
         options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
@@ -232,7 +232,8 @@ class _LayeredCache:
 
     @property
     def cache_path(self) -> str | None:
-        return self._own.cache_path
+        path: str | None = self._own.cache_path
+        return path
 
     def load_overload(self, sig: Any, context: Any) -> Any:
         for source in (*self._others, self._own):

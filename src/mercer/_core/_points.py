@@ -142,7 +142,7 @@ def same_points(X: Points, Z: Points) -> bool:
     if isinstance(X, PointCollection) and isinstance(Z, PointCollection):
         return bool(X == Z)
     if sp.issparse(X) and sp.issparse(Z):
-        return X.shape == Z.shape and (X != Z).nnz == 0
+        return bool(X.shape == Z.shape and (X != Z).nnz == 0)
     if sp.issparse(X) or sp.issparse(Z):
         return False
     if is_table(X) or is_table(Z):
@@ -248,7 +248,7 @@ def reject_structured(X: Points, owner: str) -> None:
 def reject_masked(values: object, name: str) -> None:
     """Raise a ValueError for an array with masked values, which NumPy would treat as valid."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        count = int(np.ma.count_masked(values))
+        count = np.count_nonzero(np.ma.getmaskarray(values))
         raise ValueError(
             f"{name} is a masked array, and {count} of its {values.size} values are masked. The "
             f"usual cause is missing data. Replace these values with {name}.filled(...), or "

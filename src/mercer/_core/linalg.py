@@ -49,7 +49,8 @@ def _matrix_size(args: tuple[Any, ...]) -> int:
         return 0
     if len(arrays) > 1 and (arrays[1].ndim < 2 or min(arrays[1].shape) < _MIN_COLUMNS):
         return 0
-    return min(arrays[0].shape[-2:])
+    smallest: int = min(arrays[0].shape[-2:])
+    return smallest
 
 
 class _Routines:
@@ -65,10 +66,10 @@ class _Routines:
 
 
 lapack, blas = _Routines(scipy.linalg.lapack), _Routines(scipy.linalg.blas)
-cho_factor = _with_blas_threads(scipy.linalg.cho_factor)
-cho_solve = _with_blas_threads(scipy.linalg.cho_solve)
+cho_factor: Callable[..., tuple[np.ndarray, bool]] = _with_blas_threads(scipy.linalg.cho_factor)
+cho_solve: Callable[..., np.ndarray] = _with_blas_threads(scipy.linalg.cho_solve)
 eigh = _with_blas_threads(_eigh_without_gil)
 lstsq = _with_blas_threads(scipy.linalg.lstsq)
 qr = _with_blas_threads(scipy.linalg.qr)
-solve_triangular = _with_blas_threads(scipy.linalg.solve_triangular)
+solve_triangular: Callable[..., np.ndarray] = _with_blas_threads(scipy.linalg.solve_triangular)
 svd = _with_blas_threads(scipy.linalg.svd)

@@ -26,7 +26,7 @@ from ._operator import GramOperator
 
 
 @entry_point
-class CentredGram(LinearOperator):
+class CentredGram(LinearOperator):  # type: ignore[misc]  # SciPy has no types
     """Kernel matrix centred in feature space, as a linear operator.
 
     Kernel PCA and other methods subtract the mean mu of the features phi(x_i).  The operator does
@@ -149,7 +149,7 @@ class CentredGram(LinearOperator):
 
     def _inner(self, V: np.ndarray) -> np.ndarray:
         """Return (I - w 1^T) S V."""
-        U = self.scale[:, None] * V
+        U: np.ndarray = self.scale[:, None] * V
         U -= self.weights[:, None] * U.sum(axis=0)
         return U
 
@@ -194,7 +194,8 @@ class CentredGram(LinearOperator):
         ndarray of shape (n,)
             For equal weights, these are the squared distances to the mean.
         """
-        return self.scale**2 * self.squared_distances()
+        diagonal: np.ndarray = self.scale**2 * self.squared_distances()
+        return diagonal
 
     def squared_distances(self) -> np.ndarray:
         """Return the squared distances of the points to their mean in feature space.
@@ -255,7 +256,7 @@ class CentredGram(LinearOperator):
         if not self._in_range:
             return float("inf")
         means = 2.0 * float(self.weights @ self.means**2) - self.grand_mean**2
-        return size**2 - n**2 * means
+        return float(size**2 - n**2 * means)
 
     # ------------------------------------------------------------------ dense arrays
 
@@ -330,4 +331,5 @@ def _normalised(weights: Any, n: int) -> np.ndarray:
         raise ValueError(f"weights have shape {weights.shape}, but there are {n} points")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
         raise ValueError("weights must be finite, non-negative, and not all zero")
-    return weights / weights.sum()
+    normalised: np.ndarray = weights / weights.sum()
+    return normalised

@@ -165,7 +165,8 @@ class DenseGram(GramOperator):
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         K = self.array
         if V.shape[1] == 1 or K.size < _MIN_THREADED_ENTRIES or np.iscomplexobj(V):
-            return K @ V
+            product: np.ndarray = K @ V
+            return product
         # Each strip uses single-threaded BLAS, so that the result is the same for any n_threads.
         out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
 
@@ -183,7 +184,8 @@ class DenseGram(GramOperator):
         return np.asarray(self @ V), total
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self.array @ v
+        product: np.ndarray = self.array @ v
+        return product
 
     def _swapped(self) -> DenseGram:
         return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)

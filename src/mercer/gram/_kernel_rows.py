@@ -803,7 +803,8 @@ class RowCache:
     @property
     def bytes(self) -> int:
         """Number of bytes of the slots in use."""
-        return self.n_used * self.array.shape[1] * self.array.itemsize
+        bytes_per_slot: int = self.array.shape[1] * self.array.itemsize
+        return self.n_used * bytes_per_slot
 
     def assign_slots(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Assign slots to rows, replacing the least recently used ones if necessary.

@@ -286,7 +286,8 @@ class _NearestLandmark:
 
     def _distances(self, block: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
         """Return the squared distances in feature space for a block K[rows][:, columns]."""
-        return self.diagonal[rows, None] - 2.0 * block + self.diagonal[columns]
+        squared: np.ndarray = self.diagonal[rows, None] - 2.0 * block + self.diagonal[columns]
+        return squared
 
     def _check(self) -> None:
         """Raise an error if a squared distance is not finite, or clearly negative."""
@@ -327,7 +328,8 @@ def _leverage(F: np.ndarray, residual: np.ndarray, dimension: float) -> np.ndarr
 
     def score_sum(log_mu: float) -> float:
         mu = np.exp(log_mu)
-        return np.sum(eigenvalues / (eigenvalues + mu)) + np.sum(residual / (residual + mu))
+        known = np.sum(eigenvalues / (eigenvalues + mu))
+        return float(known + np.sum(residual / (residual + mu)))
 
     trace = float(eigenvalues.sum() + residual.sum())
     if not trace:
@@ -339,7 +341,8 @@ def _leverage(F: np.ndarray, residual: np.ndarray, dimension: float) -> np.ndarr
         mu = np.exp(low)
     else:
         mu = np.exp(brentq(lambda t: score_sum(t) - dimension, low, high))
-    return squares @ (1.0 / (eigenvalues + mu)) + residual / (residual + mu)
+    scores: np.ndarray = squares @ (1.0 / (eigenvalues + mu)) + residual / (residual + mu)
+    return scores
 
 
 _METHODS: dict[str, Callable[..., np.ndarray]] = {

@@ -317,7 +317,8 @@ def kmeans_centroids(
     # With few points per landmark, the means shrink towards the centre of the data with every
     # iteration, and one iteration is best.
     rounds = _TUNING.n_iter if len(X) >= _TUNING.points_per_landmark * len(pivots) else 1
-    return euclidean_kmeans(X / scale, X[pivots] / scale, rounds) * scale
+    centres: np.ndarray = euclidean_kmeans(X / scale, X[pivots] / scale, rounds) * scale
+    return centres
 
 
 def kmeans_medoids(
@@ -361,7 +362,8 @@ def kmeans_medoids(
     nearest = np.unique(_nearest_index(euclidean_kmeans(Y, Y[pivots], rounds=1), Y))
     others = np.delete(np.arange(len(candidates)), nearest)
     extra = rng.choice(others, min(len(pivots) - len(nearest), len(others)), replace=False)
-    return candidates[np.concatenate([nearest, extra])]
+    chosen: np.ndarray = candidates[np.concatenate([nearest, extra])]
+    return chosen
 
 
 @entry_point

@@ -196,11 +196,13 @@ class LowRankGram(GramOperator):
             F[rows], which must not be modified.
         """
         if self._F is not None:
-            return self._F[rows]
+            rows_of_F: np.ndarray = self._F[rows]
+            return rows_of_F
         return self.map.features(take(self._points, rows), n_threads=self.n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
-        return self.features(rows) @ self.features(cols).T
+        block: np.ndarray = self.features(rows) @ self.features(cols).T
+        return block
 
     def diagonal(self) -> np.ndarray:
         return self._squared_norms.copy()
@@ -214,7 +216,8 @@ class LowRankGram(GramOperator):
                 f"array, or increase max_memory"
             )
         F = self.features()
-        return F @ F.T
+        K: np.ndarray = F @ F.T
+        return K
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         is_stored = self._F is not None
@@ -358,7 +361,8 @@ class LowRankGram(GramOperator):
         for rows in slices(n, _CHUNK_ROWS):
             W = U[rows] @ AV.T + V[rows] @ AU.T
             total += self.kernel.pullback(as_float64(take(self._points, rows)), S, W)
-        return total - self.kernel.pullback(S, None, AU @ AV.T)
+        gradient: np.ndarray = total - self.kernel.pullback(S, None, AU @ AV.T)
+        return gradient
 
 
 def _as_index(landmarks: Any, n: int) -> np.ndarray | None:

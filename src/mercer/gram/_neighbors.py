@@ -412,7 +412,7 @@ def radius_neighbors(
 
 def _squared_distances(partial: np.ndarray, norms: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Add k(x, x) to k(z, z) - 2 k(x, z); results within the rounding error are set to 0."""
-    squared = partial + own
+    squared: np.ndarray = partial + own
     squared[squared <= _rounding_of(norms, own)] = 0.0
     return squared
 

@@ -339,4 +339,5 @@ def clip_negative_residual(
             f"k(x, x) up to {largest:.3g}: {kernel} is not positive semidefinite on the points and "
             f"landmarks; choose a Mercer kernel"
         )
-    return np.maximum(residual, 0.0, out=residual)
+    clipped: np.ndarray = np.maximum(residual, 0.0, out=residual)
+    return clipped

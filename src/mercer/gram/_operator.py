@@ -17,7 +17,7 @@ _TILE_ROWS = 512  # K is evaluated in tiles with this many rows and columns, to 
 
 
 @entry_point
-class GramOperator(LinearOperator):
+class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy has no types
     """Base class of kernel matrices K_ij = k(x_i, z_j) as linear operators.
 
     Subclasses differ in how they store K: as an array, in tiles that are evaluated for every
@@ -140,7 +140,8 @@ class GramOperator(LinearOperator):
             K[i]; one row of shape (m,) if `i` is an integer.
         """
         if np.ndim(i) == 0 and not isinstance(i, slice):
-            return self.block([i], slice(None))[0]
+            row: np.ndarray = self.block([i], slice(None))[0]
+            return row
         return self.block(i, slice(None))
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -237,10 +238,12 @@ class GramOperator(LinearOperator):
         return total
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(v, (-1, 1)))
+        product: np.ndarray = self._matmat(np.reshape(v, (-1, 1)))
+        return product
 
     def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        return self._adjoint()._matmat(V)
+        product: np.ndarray = self._adjoint()._matmat(V)
+        return product
 
     def _adjoint(self) -> GramOperator:
         return self if self.symmetric else self._swapped()

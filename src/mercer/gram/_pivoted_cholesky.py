@@ -296,7 +296,8 @@ class _SchurComplement:
         R = self.gram.block(P, P) - factor_rows @ factor_rows.T
         accepted, L = _accept(R, self.residual[P], uniforms, max_accepted, self.floor)
         self._append(P[accepted], np.asfortranarray(L), factor_rows[accepted])
-        return P[accepted]
+        pivots: np.ndarray = P[accepted]
+        return pivots
 
     def _append(self, pivots: np.ndarray, L: np.ndarray, factor_rows: np.ndarray) -> None:
         """Append L^-1 (K - F^T F)[pivots] to F, and subtract the squares from the residual."""
@@ -436,4 +437,4 @@ def _draw_pivots(K: Any, uniforms: Any, floor: float, F: Any, residual: Any, piv
             residual[c] -= F[k, c] * F[k, c]
         residual[s] = 0.0
         pivots[k] = s
-    return pivots.shape[0]
+    return len(pivots)

@@ -17,7 +17,8 @@ _ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step, fixed in t
 
 def is_faster_than_blas(V: np.ndarray) -> bool:
     """Whether the loops of this module are faster than the BLAS: for 2 to 48 columns of V."""
-    return 2 <= V.shape[1] <= 48
+    n_columns: int = V.shape[1]
+    return 2 <= n_columns <= 48
 
 
 def pad_columns(V: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ class Prepared:
     (3, 2)
     """
 
-    arrays: tuple = ()
+    arrays: tuple[Any, ...] = ()
     children: tuple[Prepared, ...] = ()
     frame: Any = None
     dtype: DTypeLike = np.float64
@@ -85,7 +85,7 @@ class Prepared:
         self.dtype = np.dtype(self.dtype)
 
     @classmethod
-    def from_children(cls, *children: Prepared, arrays: tuple = ()) -> Self:
+    def from_children(cls, *children: Prepared, arrays: tuple[Any, ...] = ()) -> Self:
         """Return the prepared points of a kernel, given those of its child kernels.
 
         Parameters
@@ -128,7 +128,8 @@ class Prepared:
         rows = rows if rows.size else rows.astype(np.intp)
         if isinstance(self.positions, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
             return np.asarray(self.positions.start + self.positions.step * rows)
-        return self.index[rows]
+        positions: np.ndarray = self.index[rows]
+        return positions
 
     def astype(self, dtype: DTypeLike) -> Prepared:
         """Return the same points in another precision.
@@ -326,22 +327,30 @@ class ScaleLinearisation(KernelLinearisation):
     @cached_property
     def inner(self) -> KernelLinearisation:
         """The linearisation of k_1."""
-        return self.kernel.kernel.linearise(self.X, self.Z)
+        inner: KernelLinearisation = self.kernel.kernel.linearise(self.X, self.Z)
+        return inner
 
     @cached_property
     def values(self) -> np.ndarray:
-        return self.kernel.factor * self.inner.values
+        values: np.ndarray = self.kernel.factor * self.inner.values
+        return values
 
     def total(self, W: np.ndarray) -> float:
-        return self.kernel.factor * self.inner.total(W)
+        total: float = self.kernel.factor * self.inner.total(W)
+        return total
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        return self.kernel.factor * np.append(self.inner.pullback(W), self.inner.total(W))
+        gradient: np.ndarray = self.kernel.factor * np.append(
+            self.inner.pullback(W), self.inner.total(W)
+        )
+        return gradient
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        return self.kernel.factor * self.inner.products(V, transposed)
+        products: np.ndarray = self.kernel.factor * self.inner.products(V, transposed)
+        return products
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         in_log_c = self.inner.products(V, transposed)[None]
         tangents = [self.inner.tangents(V, transposed), in_log_c]
-        return self.kernel.factor * np.concatenate(tangents)
+        scaled: np.ndarray = self.kernel.factor * np.concatenate(tangents)
+        return scaled

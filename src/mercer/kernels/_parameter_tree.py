@@ -117,7 +117,8 @@ class ForeignParameters:
 
     def get_params(self) -> dict[str, Any]:
         """Return the parameters of the object by name."""
-        return self.value.get_params()
+        params: dict[str, Any] = self.value.get_params()
+        return params
 
     def set_params(self, **params: Any) -> object:
         """Return a copy of the object with these parameters."""
@@ -394,7 +395,8 @@ class ParameterTree(Value, ABC):
         {'kernel': RBF(length_scale=1.0), 'factor': 2.0, 'kernel__length_scale': 1.0}
         """
         if name := _layout(type(self)).transparent:
-            return self._slots[name].get_params(deep)
+            inner: dict[str, Any] = self._slots[name].get_params(deep)
+            return inner
         params = dict(self._items())
         if deep:
             for name, value in self._slots.items():

@@ -103,7 +103,8 @@ class Precomputed(Kernel):
     def _diag(self, X: Points) -> np.ndarray:
         if self.matrix is not None:
             index = self._prepare(X, None).arrays[0]
-            return self.matrix[index, index]
+            diagonal: np.ndarray = self.matrix[index, index]
+            return diagonal
         if len(getattr(X, "shape", None) or np.shape(X)) != 2:
             raise ValueError(
                 "Precomputed() has no values k(j, j) for indices j; use Precomputed(K), which "

@@ -307,7 +307,7 @@ def _(kernel: Spectrum, X: Points, C: np.ndarray) -> PreimageFormula | None:
     return PreimageFormula(strings_from_word_counts(S, strings, C, kernel.p), "eulerian")
 
 
-def strings_from_word_counts(S: SequenceEncoding, X: Points, C: np.ndarray, p: int) -> list:
+def strings_from_word_counts(S: SequenceEncoding, X: Points, C: np.ndarray, p: int) -> list[Any]:
     """Return one string per column c of C, with word counts near sum_i C_ic counts(x_i).
 
     Words have length p, and counts(x_i) are the word counts of string i of X.  If a string of X is
@@ -333,7 +333,9 @@ def strings_from_word_counts(S: SequenceEncoding, X: Points, C: np.ndarray, p: i
     return strings
 
 
-def _string_at(positions: list[int], S: SequenceEncoding, X: Points) -> str | bytes | tuple:
+def _string_at(
+    positions: list[int], S: SequenceEncoding, X: Points
+) -> str | bytes | tuple[Any, ...]:
     """Return the string of the symbols at these positions of the flat array of symbols."""
     symbols = S.symbols[positions].tolist() if len(positions) else []
     if S.kind == "str":
@@ -408,7 +410,7 @@ class _DeBruijnGraph:
 
     def nearest_counts(self, target: np.ndarray) -> np.ndarray:
         """Return edge counts, near the target counts, for which an Eulerian path exists."""
-        n = np.rint(np.maximum(target, 0.0)).astype(int)
+        n: np.ndarray = np.rint(np.maximum(target, 0.0)).astype(int)
         if n.any():
             self._balance(n, target)
             self._connect(n, target)

@@ -61,7 +61,7 @@ def _(kernel: RBF, P: Prepared) -> float | None:
     # this bound for identical columns, whose rounding errors add up, and below 0.5 otherwise.
     norm = float(np.sqrt(prepared_squared_norms(P).max(initial=0.0)))
     exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
-    return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
+    return 1.2e-6 * max(1.0, exponent) * max(1.0, float(np.sqrt(P.frame.columns)) / 3.0) + 3e-7
 
 
 @float32_error_bound.register

@@ -173,7 +173,8 @@ def splitmix64(x: np.ndarray, salt: int = 0) -> np.ndarray:
     x = np.asarray(x, dtype=np.uint64) + np.uint64(_GOLDEN_GAMMA * (salt + 1) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    mixed: np.ndarray = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:

@@ -138,11 +138,13 @@ class BoxQP(ABC):
         """
         from_lower = self.below & (~self.above | (a <= c))
         with np.errstate(invalid="ignore"):
-            return np.where(from_lower, self.lower + a, self.upper - c)
+            u: np.ndarray = np.where(from_lower, self.lower + a, self.upper - c)
+            return u
 
     def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
         """Return A^T v - R u - sums, which is 0 for a feasible point."""
-        return point.pull - self.ridge * point.u - self.sums
+        gradient: np.ndarray = point.pull - self.ridge * point.u - self.sums
+        return gradient
 
     @np.errstate(all="ignore")  # a value that is not finite ends the iteration
     def step(self, point: PrimalDualPoint) -> PrimalDualPoint | None:

@@ -128,7 +128,7 @@ class FallbackSolver:
     'direct method: exact up to rounding'
     """
 
-    solvers: tuple
+    solvers: tuple[Any, ...]
     hold: float = np.inf
 
     def __post_init__(self) -> None:

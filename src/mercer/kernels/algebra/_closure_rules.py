@@ -68,7 +68,7 @@ def add(*operands: Kernel | float) -> Kernel:
         elif isinstance(term, numbers.Real):
             terms.append(Constant(float(term)))
         else:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # the operators return it
     return Sum(tuple(terms))
 
 
@@ -77,7 +77,7 @@ def multiply(*operands: Kernel | float) -> Kernel:
     factors: list[Any] = []  # the operands so far that are not yet multiplied
     for operand in operands:
         if not isinstance(operand, (Kernel, numbers.Real)):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # the operators return it
         if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
             scaled: list[Any] = [_product(factors), operand]
             scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # put the kernel first
@@ -90,7 +90,8 @@ def multiply(*operands: Kernel | float) -> Kernel:
 def _product(kernels: list[Any]) -> Kernel:
     """Return the flat `Product` of several kernels, or a single kernel unchanged."""
     if len(kernels) == 1:
-        return kernels[0]
+        single: Kernel = kernels[0]
+        return single
     parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
     return Product(tuple(itertools.chain(*parts)))
 
@@ -118,7 +119,8 @@ class Combination(Kernel):
 
     @property
     def _members(self) -> tuple[Kernel, ...]:
-        return self._items()[0][1]
+        members: tuple[Kernel, ...] = self._items()[0][1]
+        return members
 
     def _check(self) -> None:
         if not isinstance(self._members, tuple) or not self._members:
@@ -156,7 +158,8 @@ class Combination(Kernel):
                 self._combine(out, scratch, out=out)
 
     def _diag(self, X: Points) -> np.ndarray:
-        return self._combine.reduce([child.diag(X) for child in self._members])
+        diagonal: np.ndarray = self._combine.reduce([child.diag(X) for child in self._members])
+        return diagonal
 
 
 @node
@@ -212,7 +215,10 @@ class Sum(Combination):
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
-        return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
+        gradient: np.ndarray = np.sum(
+            [child.input_gradient(X, Z, W) for child in self.terms], axis=0
+        )
+        return gradient
 
 
 linearisation.register(Sum, SumLinearisation)
@@ -305,7 +311,10 @@ class Product(Combination):
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         pairs = zip(self.factors, self._others(X, Z), strict=True)
-        return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
+        gradient: np.ndarray = np.sum(
+            [child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0
+        )
+        return gradient
 
     def _others(self, X: Points, Z: Points) -> list[np.ndarray]:
         """Return the product of all other factors for each factor, without dividing by zeros."""
@@ -430,7 +439,8 @@ class Scale(_ScalarFunction):
         return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
 
     def _apply(self, block: np.ndarray) -> np.ndarray:
-        return np.multiply(block, self.factor, out=block)
+        scaled: np.ndarray = np.multiply(block, self.factor, out=block)
+        return scaled
 
     def _slope(self, X: Points, Z: Points) -> float:
         return self.factor
@@ -519,7 +529,8 @@ class Power(_ScalarFunction):
     def _raise_to(block: np.ndarray, p: float) -> np.ndarray:
         if p == int(p) and p >= 0:
             return integer_power(block, int(p))
-        return np.power(block, p, out=block)
+        powers: np.ndarray = np.power(block, p, out=block)
+        return powers
 
 
 @format_expression.register
@@ -576,7 +587,8 @@ class Exp(_ScalarFunction):
         )
 
     def _apply(self, block: np.ndarray) -> np.ndarray:
-        return np.exp(block, out=block)
+        values: np.ndarray = np.exp(block, out=block)
+        return values
 
     def _slope(self, X: Points, Z: Points) -> np.ndarray:
         return self(X, Z)

@@ -527,7 +527,10 @@ class Periodic(VectorKernel):
     def _gradient_from_circles(self, C: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Convert a gradient G with respect to [cos u, sin u] to a gradient with respect to x."""
         d = C.shape[1] // 2
-        return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
+        gradient: np.ndarray = (2.0 * np.pi / self.period) * (
+            C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d]
+        )
+        return gradient
 
 
 _MAX_LISTED_COLUMNS = 12  # number of column names in an error message

@@ -268,7 +268,8 @@ class Normalized(Wrapper):
                 f"not a Mercer kernel and cannot be normalised; use one that is, such as RBF()"
             )
         norms = np.sqrt(diagonal)
-        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        inverse: np.ndarray = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        return inverse
 
     # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
     #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
@@ -282,7 +283,10 @@ class Normalized(Wrapper):
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         direct, rows, _ = self._weights(X, Z, W)
-        return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
+        gradient: np.ndarray = self.kernel.input_gradient(
+            X, Z, direct
+        ) - self.kernel._diag_gradient(X, rows)
+        return gradient
 
     def _weights(
         self, X: Points, Z: Points, W: np.ndarray

@@ -79,7 +79,10 @@ def _column_codes(values: Any, owner: str, what: str) -> np.ndarray:
         # A categorical column of pandas stores its levels, which are few, and their positions.
         levels = _column_codes(values.cat.categories.to_numpy(), owner, what)
         position = values.cat.codes.to_numpy()
-        return np.append(levels, _MISSING)[position]  # the position of missing values is -1
+        found: np.ndarray = np.append(levels, _MISSING)[
+            position
+        ]  # the position of missing values is -1
+        return found
     if hasattr(values, "null_count") and values.null_count():  # a column of polars
         values = values.to_list()  # to_numpy() would convert integers to floats
     elif is_table(values):

@@ -228,7 +228,8 @@ class _Basis(Value, ABC):
 
     def _dense(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
-        return X.toarray() if sp.issparse(X) else X
+        dense: np.ndarray = X.toarray() if sp.issparse(X) else X
+        return dense
 
 
 @node
@@ -331,17 +332,22 @@ class SigmoidBasis(_Basis):
 
     def __call__(self, X: Points) -> np.ndarray:
         X = self._dense(X)
-        return expit(self._arguments(X)).reshape(len(X), X.shape[1] * len(self.centres))
+        features: np.ndarray = expit(self._arguments(X)).reshape(
+            len(X), X.shape[1] * len(self.centres)
+        )
+        return features
 
     def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         t = self._arguments(self._dense(X))
         slopes = expit(t) * expit(-t) / self.width
-        return np.sum(slopes * G.reshape(t.shape), axis=2)
+        gradient: np.ndarray = np.sum(slopes * G.reshape(t.shape), axis=2)
+        return gradient
 
     def _arguments(self, X: np.ndarray) -> np.ndarray:
         """Return (x - c) / width, shape (n, d, M)."""
         centres = np.asarray(self.centres, dtype=X.dtype)
-        return (X[:, :, None] - centres) / float(self.width)
+        arguments: np.ndarray = (X[:, :, None] - centres) / float(self.width)
+        return arguments
 
 
 @node
@@ -524,7 +530,8 @@ class GaussianSeries(_Basis):
         phi = self._terms(X)
         slopes = -(X / self.length_scale) * phi
         slopes[:, 1:] += np.sqrt(np.arange(1, self.n_terms)) * phi[:, :-1]
-        return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
+        gradient: np.ndarray = np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
+        return gradient
 
     def error_bound(self, X: Points) -> float:
         """Return an upper bound on the truncation error of the kernel for all pairs of points.
@@ -555,17 +562,18 @@ class GaussianSeries(_Basis):
         t = X.astype(np.float64) / self.length_scale
         m = np.arange(self.n_terms)
         sizes = np.exp(xlogy(m, np.abs(t)) - 0.5 * (t**2 + gammaln(m + 1.0)))
-        return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
+        signed: np.ndarray = np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
+        return signed
 
     def _one_column(self, X: Points) -> np.ndarray:
         """Return X as a dense array, after checking that it has one column."""
-        X = self._dense(X)
-        if X.shape[1] != 1:
+        column = self._dense(X)
+        if column.shape[1] != 1:
             raise ValueError(
-                f"GaussianSeries needs points with one column, got {X.shape[1]} columns; for "
+                f"GaussianSeries needs points with one column, got {column.shape[1]} columns; for "
                 f"several columns, use a product of kernels Select(Features(...), [c])"
             )
-        return X
+        return column
 
 
 def _quadratic_weights(size: int) -> np.ndarray:

@@ -148,7 +148,8 @@ class FourierBasis(_Basis):
         # The derivative of cos(w.x) is -w sin(w.x), and that of sin(w.x) is w cos(w.x).  Both
         # functions are already in phi.
         phi, m = self(X), len(self.frequencies)
-        return (phi[:, :m] * G[:, m:] - phi[:, m:] * G[:, :m]) @ self.frequencies
+        gradient: np.ndarray = (phi[:, :m] * G[:, m:] - phi[:, m:] * G[:, :m]) @ self.frequencies
+        return gradient
 
     def _amplitudes(self) -> np.ndarray:
         m = len(self.frequencies)
@@ -312,7 +313,7 @@ def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
         return np.array([pairs])
     rest = pairs - len(sizes)
     quota = rest * sizes / sizes.sum() if sizes.any() else np.full(len(sizes), rest / len(sizes))
-    counts = np.floor(quota).astype(int)
+    counts: np.ndarray = np.floor(quota).astype(int)
     counts[np.argsort(counts - quota, kind="stable")[: rest - counts.sum()]] += 1
     return 1 + counts
 
@@ -377,9 +378,9 @@ def _sobol(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
 def _sobol_net(power: int, columns: int) -> np.ndarray:
     """Return 2^power Sobol points as integers of `_BITS` bits, a read-only array."""
     points = qmc.Sobol(d=columns, scramble=False, bits=_BITS).random_base2(power)
-    points = (points * 2.0**_BITS).astype(np.uint32)
-    points.setflags(write=False)
-    return points
+    integers: np.ndarray = (points * 2.0**_BITS).astype(np.uint32)
+    integers.setflags(write=False)
+    return integers
 
 
 _cached_sobol_net = lru_cache(maxsize=16)(_sobol_net)

@@ -135,12 +135,15 @@ def _periodic(kernel: Periodic, columns: int) -> list[SpectralTerm]:
     q = float(kernel.length_scale) ** -2.0
 
     def multiples(U: np.ndarray) -> np.ndarray:
+        integers: np.ndarray
         if q > _MIN_NORMAL_VARIANCE:
-            return np.rint(np.sqrt(q) * ndtri(U))
+            integers = np.rint(np.sqrt(q) * ndtri(U))
+            return integers
         # The probability that |n| > last is smaller than the rounding error.
         last = math.ceil(40.0 + 10.0 * math.sqrt(q))
         cumulative = np.cumsum(ive(np.arange(-last, last + 1), q))
-        return np.searchsorted(cumulative, U * cumulative[-1]) - last
+        integers = np.searchsorted(cumulative, U * cumulative[-1]) - last
+        return integers
 
     base_frequency = 2.0 * np.pi / float(kernel.period)
     return _one_term((), columns, lambda U: base_frequency * multiples(U))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -279,6 +279,10 @@ class Graphs(PointCollection):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @overload
+    def __getitem__(self, rows: int | np.integer) -> Graph: ...
+    @overload
+    def __getitem__(self, rows: slice | np.ndarray | Sequence[int]) -> Self: ...
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, (int, np.integer)):
             n = len(self)
@@ -314,7 +318,8 @@ class Graphs(PointCollection):
 
     def _n_entries(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of adjacency entries of each of these graphs."""
-        return self.indptr[self.offsets[rows + 1]] - self.indptr[self.offsets[rows]]
+        counts: np.ndarray = self.indptr[self.offsets[rows + 1]] - self.indptr[self.offsets[rows]]
+        return counts
 
     def __iter__(self) -> Iterator[Graph]:
         return (Graph(self, g) for g in range(len(self)))
@@ -341,10 +346,11 @@ class Graphs(PointCollection):
         return self._concatenated([self, as_graphs(others, "Graphs")])
 
     @classmethod
-    def _concatenated(cls, parts: list[Any]) -> Self:
+    def _concatenated(cls, parts: Sequence[Any]) -> Self:
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
-            return parts[0]
+            single: Self = parts[0]
+            return single
         if len({part.directed for part in parts}) > 1:
             raise ValueError(
                 "some of the graphs are directed and some are undirected; convert all to directed "
@@ -536,7 +542,8 @@ class Graph:
         """
         entries, first = self._entries(), self.collection.offsets[self.index]
         pairs = np.column_stack([self.collection.source[entries], self.collection.indices[entries]])
-        return pairs[self.collection._edge_mask[entries]] - first
+        positions: np.ndarray = pairs[self.collection._edge_mask[entries]] - first
+        return positions
 
     @property
     def edge_labels(self) -> np.ndarray | None:
@@ -605,7 +612,7 @@ def as_graphs(X: Points, owner: str) -> Graphs:
     return read(graphs)
 
 
-def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list], Graphs]]:
+def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list[Any]], Graphs]]:
     """Return a description of the type of a graph, and a function that converts such graphs."""
     if isinstance(graph, Graph):
         return "a Graph", _merge_views
@@ -661,7 +668,7 @@ def _label_codes(labels: np.ndarray | None, count: int, what: str) -> np.ndarray
     return hash_codes(labels, "Graphs", what)
 
 
-def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
+def _concatenate_field(name: str, parts: Sequence[Graphs]) -> np.ndarray | None:
     """Concatenate a field of several collections, or return None if none of them has it.
 
     Collections without nodes (or without edges, for an edge field) are skipped.

@@ -198,7 +198,7 @@ def _parts_of(
     }
 
 
-def _edge_array(pairs: Iterable, graph: int) -> np.ndarray:
+def _edge_array(pairs: Iterable[Any], graph: int) -> np.ndarray:
     """Return a list of edges as an array of shape (n_edges, 2)."""
     pairs = sorted(pairs) if isinstance(pairs, (set, frozenset)) else pairs
     try:
@@ -309,7 +309,7 @@ def _labels_or_none(
     return as_label_array([label for _, _, label in labelled])
 
 
-def _attribute_row(data: dict, names: Any, graph: int, node: object) -> np.ndarray:
+def _attribute_row(data: dict[Any, Any], names: Any, graph: int, node: object) -> np.ndarray:
     """Return the numeric attributes `names` of one node as a flat array."""
     names = [names] if isinstance(names, str) else list(names)
     try:

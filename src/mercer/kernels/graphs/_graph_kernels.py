@@ -288,7 +288,8 @@ def _sum_over_neighbours(X: Graphs, values: np.ndarray) -> np.ndarray:
     """Return, for each node, the sum of the values of its adjacency entries, modulo 2^64."""
     # Cumulative sums may overflow, but their differences are correct modulo 2^64.
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
-    return running[X.indptr[1:]] - running[X.indptr[:-1]]
+    sums: np.ndarray = running[X.indptr[1:]] - running[X.indptr[:-1]]
+    return sums
 
 
 class _CollisionCheck:
@@ -467,7 +468,8 @@ def _description(X: Graphs) -> str:
 
 def _pair_codes(first: np.ndarray, second: np.ndarray, directed: bool) -> np.ndarray:
     """Combine pairs of codes into one code; the order matters only if `directed` is True."""
-    return splitmix64(first, 6) + splitmix64(second, 7 if directed else 6)
+    codes: np.ndarray = splitmix64(first, 6) + splitmix64(second, 7 if directed else 6)
+    return codes
 
 
 def _batches(costs: np.ndarray, budget: int) -> list[slice]:

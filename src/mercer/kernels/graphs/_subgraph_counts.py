@@ -133,7 +133,7 @@ def graphlet_types(size: int) -> tuple[list[GraphletType], np.ndarray]:
     edges = list(combinations(range(size), 2))
     edge_sets = [chosen for r in range(len(edges) + 1) for chosen in combinations(edges, r)]
 
-    def type_of(chosen: tuple) -> GraphletType:
+    def type_of(chosen: tuple[tuple[int, int], ...]) -> GraphletType:
         return GraphletType(
             len(chosen), tuple(sorted(sum(v in e for e in chosen) for v in range(size)))
         )
@@ -182,7 +182,8 @@ def count_graphlets(X: Graphs, size: int) -> tuple[list[GraphletType], np.ndarra
 def _binomial(n: np.ndarray, k: int) -> np.ndarray:
     """Return the binomial coefficient "n choose k", which is 0 for n < k."""
     n = np.maximum(n, k - 1)
-    return np.prod([n - i for i in range(k)], axis=0) / np.prod(np.arange(1, k + 1))
+    counts: np.ndarray = np.prod([n - i for i in range(k)], axis=0) / np.prod(np.arange(1, k + 1))
+    return counts
 
 
 def _simple_adjacency(X: Graphs) -> tuple[np.ndarray, np.ndarray]:

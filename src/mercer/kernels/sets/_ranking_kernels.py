@@ -340,4 +340,5 @@ def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
 
 def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4 = (s + u - 2t) / 4."""
-    return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
+    distances: np.ndarray = np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
+    return distances

@@ -48,7 +48,7 @@ class SetEncoding:
             self.phi = matrix[:, self.order]
         self.sizes = np.asarray(self.phi.sum(axis=1), dtype=float).ravel()
 
-    def _from_sets(self, points: list) -> tuple[sp.csr_array, np.ndarray]:
+    def _from_sets(self, points: list[Any]) -> tuple[sp.csr_array, np.ndarray]:
         """Return the matrix of counts of a list of sets or bags, and the codes of its columns."""
         allowed: Any = (AbstractSet, Mapping) if self.bags else AbstractSet
         for i, point in enumerate(points):
@@ -79,7 +79,7 @@ class SetEncoding:
                 )
         return FeatureTerms(len(points), owner, code, value).matrix()
 
-    def _codes(self, points: list) -> np.ndarray:
+    def _codes(self, points: list[Any]) -> np.ndarray:
         """Return the codes of all elements, point by point."""
         try:
             return hash_codes(list(chain.from_iterable(points)), self.owner, "elements")

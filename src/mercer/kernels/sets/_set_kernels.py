@@ -230,7 +230,8 @@ class Subsets(SetKernel):
         return Properties(rule, 0, nonnegative=True, infinitely_divisible=True)
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return np.power(1.0 + self.weight, a, out=a)
+        values: np.ndarray = np.power(1.0 + self.weight, a, out=a)
+        return values
 
     def _encode(self, X: Points) -> SetEncoding:
         elements = super()._encode(X)
@@ -415,7 +416,8 @@ class BraunBlanquet(SetRatio):
     _rule: ClassVar[str] = "product of |A n B| and min(1/|A|, 1/|B|)"
 
     def _size(self, s: np.ndarray, t: np.ndarray | float) -> np.ndarray:
-        return np.maximum(s, t)
+        larger: np.ndarray = np.maximum(s, t)
+        return larger
 
 
 @node
@@ -478,7 +480,8 @@ class MinMax(SetKernel):
         u[u == 0] = np.inf
         size_weights = W * m / u**2
         gradient = HistogramIntersection().input_gradient(X, Z, W / u + size_weights)
-        return gradient - size_weights.sum(axis=1, keepdims=True)
+        gradient_of_rows: np.ndarray = gradient - size_weights.sum(axis=1, keepdims=True)
+        return gradient_of_rows
 
 
 def Overlap(*args: Any, **kwargs: Any) -> NoReturn:

@@ -210,11 +210,13 @@ class LocalAlignment(PairwiseStringKernel):
         logarithms = self._logarithms(
             P.frame.symbols, P.arrays[0][i], Q.frame.symbols, Q.arrays[0][j]
         )
-        return np.exp(logarithms - P.arrays[1][i] - Q.arrays[1][j])
+        values: np.ndarray = np.exp(logarithms - P.arrays[1][i] - Q.arrays[1][j])
+        return values
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return np.exp(self._logarithms(*pairs))
+            values: np.ndarray = np.exp(self._logarithms(*pairs))
+            return values
 
     def _logarithms(self, *pairs: np.ndarray) -> np.ndarray:
         """Return log k for each pair of strings."""
@@ -225,7 +227,8 @@ class LocalAlignment(PairwiseStringKernel):
             table = np.zeros((len(A) + 1, len(A) + 1))
             table[:-1, :-1] = np.exp(self.beta * A)
         opening, extension = np.exp([-self.beta * self.opening, -self.beta * self.extension])
-        return _local_alignments(table, opening, extension, *pairs)
+        logarithms: np.ndarray = _local_alignments(table, opening, extension, *pairs)
+        return logarithms
 
 
 @jit()

@@ -111,7 +111,7 @@ def encode_sequences(X: Points, owner: str, kind: str = "") -> SequenceEncoding:
     return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
 
 
-def as_string_list(X: Points, owner: str) -> list:
+def as_string_list(X: Points, owner: str) -> list[Any]:
     """Return the strings of X as a list; a table must have exactly one column."""
     if isinstance(X, (str, bytes)):
         raise TypeError(
@@ -127,7 +127,7 @@ def _kind(point: Any) -> str | None:
     return next((kind for cls, kind in _KINDS.items() if isinstance(point, cls)), None)
 
 
-def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
+def _symbols(points: list[Any], kind: str, owner: str) -> np.ndarray:
     """Concatenate the symbols of all strings to one int64 array."""
     if kind == "str":
         flat = "".join(points).encode("utf-32-le", "surrogatepass")

@@ -146,7 +146,8 @@ class Subsequence(WeightedSubsequences):
         return "n", self.n
 
     def _length_weights(self) -> np.ndarray:
-        return np.eye(self.n)[-1]
+        unit: np.ndarray = np.eye(self.n)[-1]
+        return unit
 
 
 @node
@@ -229,7 +230,8 @@ class AllSubsequences(PairwiseStringKernel):
     _remedy: ClassVar[str] = "use shorter strings, or SubsequenceSum with a decay < 1"
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
-        return _all_subsequences(*pairs)
+        values: np.ndarray = _all_subsequences(*pairs)
+        return values
 
 
 @jit()

@@ -104,7 +104,7 @@ class TextKernel(Explicit):
         merged = {**(self.options or {}), **options}
         return CountVectorizer(analyzer=self._analyzer, ngram_range=self.ngrams, **merged)
 
-    def _texts(self, X: Points) -> list:
+    def _texts(self, X: Points) -> list[Any]:
         name = type(self).__name__
         if isinstance(X, (str, bytes)):
             raise TypeError(
@@ -165,7 +165,7 @@ class TextKernel(Explicit):
         idf = np.log((n + smooth) / (frequency + smooth)) + 1.0
         return self._with({"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))})
 
-    def _vocabulary(self, texts: list, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _vocabulary(self, texts: list[Any], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the terms, and for each term the total weight of the texts that contain it.
 
         `min_df`, `max_df` and `max_features` have the same meaning as in `CountVectorizer`, except

@@ -135,7 +135,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
         x, z = P.frame.symbols, Q.frame.symbols
         if x.dtype != z.dtype:
             x, z = x.astype(np.int64), z.astype(np.int64)
-        return _weighted_profiles(
+        values: np.ndarray = _weighted_profiles(
             self._min_length()[1],
             self._weights(),
             x,
@@ -145,6 +145,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
             Q.frame.blocked,
             Q.arrays[0][j],
         )
+        return values
 
     def _diag(self, X: Points) -> np.ndarray:
         return (Explicit if self._uses_sparse_features else PairwiseKernel)._diag(self, X)
@@ -334,7 +335,7 @@ class Mismatch(HammingProfile):
                     yield has, combine_codes(changed[has])
 
 
-def _symbols_of(X: Points) -> str | bytes | tuple:
+def _symbols_of(X: Points) -> str | bytes | tuple[Any, ...]:
     """Return all different symbols of the strings X, as an alphabet."""
     S = encode_sequences(X, "Mismatch")
     symbols, first = np.unique(S.symbols, return_index=True)

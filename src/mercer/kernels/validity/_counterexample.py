@@ -143,7 +143,8 @@ def symmetric_gram(kernel: Kernel, X: Points) -> np.ndarray:
         K = np.asarray(kernel(X))
     if K.dtype == np.float64 and np.array_equal(K, K.T):
         return K
-    return 0.5 * (K.astype(float) + K.T)
+    symmetric: np.ndarray = 0.5 * (K.astype(float) + K.T)
+    return symmetric
 
 
 def rounding_unit(kernel: Kernel, tol: float | None = None) -> float:

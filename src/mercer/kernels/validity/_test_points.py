@@ -174,7 +174,7 @@ def _texts(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     yield [" ".join(rng.choice(words, rng.integers(1, 7))) for _ in range(_SAMPLE_SIZE)]
 
 
-def _elements(X: Points) -> list:
+def _elements(X: Points) -> list[Any]:
     """Return up to 20 elements of the sets X, or the numbers 1 to 6."""
     elements = {e for s in (X if X is not None else []) for e in s}
     return sorted(elements, key=repr)[:20] if len(elements) > 1 else [1, 2, 3, 4, 5, 6]
@@ -265,10 +265,10 @@ def _edit_string(x: str, letters: list[str], rng: RNG) -> str:
 
 def _swap_entries(x: Any, rng: RNG) -> np.ndarray:
     """Return a copy of the ranking with two entries exchanged."""
-    x = np.array(x)
-    i, j = rng.choice(len(x), 2, replace=False)
-    x[[i, j]] = x[[j, i]]
-    return x
+    swapped = np.array(x)
+    i, j = rng.choice(len(swapped), 2, replace=False)
+    swapped[[i, j]] = swapped[[j, i]]
+    return swapped
 
 
 # ---------------------------------------------------------------------- stationary functions

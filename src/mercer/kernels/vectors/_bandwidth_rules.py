@@ -68,7 +68,8 @@ scales_or_rule = partial(scale_or_rule, vector=True)
 def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> float:
     """Return the gamma that `rule`, one of `RULES`, gives for the vectors X."""
     if rule == "auto":
-        return 1.0 / X.shape[1]
+        n_columns: int = X.shape[1]
+        return 1.0 / n_columns
     if rule not in RULES:
         raise ValueError(
             f"{rule!r} is not a rule for gamma; use a positive number or one of {RULES}"
@@ -169,7 +170,8 @@ def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
     """Return the weight of each of n rows as a fraction of the total weight."""
     if weights is None or np.all(weights == weights[0]):
         return np.full(n, 1.0 / n)
-    return weights / weights.sum()
+    fractions: np.ndarray = weights / weights.sum()
+    return fractions
 
 
 def _without_duplicates(X: Points) -> sp.csr_array:

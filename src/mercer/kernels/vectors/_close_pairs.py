@@ -154,7 +154,7 @@ def _list_close(
 
 @jit("reassoc", "nsz")
 def _squared_distance(y: np.ndarray, v: np.ndarray, columns: int) -> float:
-    total = y.dtype.type(0)
+    total: float = y.dtype.type(0)
     for c in range(columns):
         total += (y[c] - v[c]) * (y[c] - v[c])
     return total

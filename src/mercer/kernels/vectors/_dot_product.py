@@ -65,7 +65,8 @@ def squared_norms(X: Points) -> np.ndarray:
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     with np.errstate(over="ignore"):  # no overflow warnings: the caller handles infinite norms
-        return np.einsum("ij,ij->i", X, X)
+        norms: np.ndarray = np.einsum("ij,ij->i", X, X)
+        return norms
 
 
 @node
@@ -325,7 +326,8 @@ class Sigmoid(_Affine):
         """
         t *= self.gamma
         t += self.coef0
-        return np.tanh(t, out=t)
+        values: np.ndarray = np.tanh(t, out=t)
+        return values
 
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         # 1 - tanh(u)^2 suffers from cancellation; it equals 4 e / (1 + e)^2 with e = exp(-2 |u|).
@@ -381,7 +383,8 @@ class Cosine(VectorKernel):
         weighted = np.asarray(W @ _unit_rows(Z)[0])
         U = U.toarray() if sp.issparse(U) else U
         radial = np.einsum("ij,ij->i", weighted, U)
-        return (weighted - radial[:, None] * U) * inverse[:, None]
+        gradient: np.ndarray = (weighted - radial[:, None] * U) * inverse[:, None]
+        return gradient
 
 
 @node

@@ -116,7 +116,8 @@ class _ExponentialSum(Elementwise):
         return exp_inplace(s, -1.0)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -np.exp(-s)
+        slope: np.ndarray = -np.exp(-s)
+        return slope
 
 
 @node
@@ -274,7 +275,8 @@ class AdditiveChi2(Elementwise):
         return Properties(rule, 1, against=np.array([[0.0], [1.0]]))
 
     def profile(self, s: np.ndarray) -> np.ndarray:
-        return np.negative(s, out=s)
+        values: np.ndarray = np.negative(s, out=s)
+        return values
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return np.full_like(s, -1.0)

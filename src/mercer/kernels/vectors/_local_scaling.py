@@ -131,4 +131,5 @@ class LocalRBF(VectorKernel):
 
 
 def _dense(X: Points) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else X
+    dense: np.ndarray = X.toarray() if sp.issparse(X) else X
+    return dense

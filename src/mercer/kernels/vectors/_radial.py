@@ -223,7 +223,8 @@ class Radial(LengthScaleKernel):
     def _statistic_gradient(
         self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
     ) -> np.ndarray:
-        return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
+        gradient: np.ndarray = 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
+        return gradient
 
     def _moments(
         self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
@@ -418,9 +419,12 @@ def prepared_squared_norms(P: Prepared) -> np.ndarray:
     """Return the squared norms |(x - c) / l|^2 of prepared rows x, with centre c."""
     if P.frame.form == "direct":
         return squared_norms(P.arrays[0] * P.frame.inverse)
+    norms: np.ndarray
     if P.frame.form == "inner":
-        return P.arrays[1]
-    return P.cached("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
+        norms = P.arrays[1]
+    else:
+        norms = P.cached("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
+    return norms
 
 
 def _square(Y: Points) -> Points:

@@ -180,7 +180,8 @@ class Matern(_Mixture):
         if self.nu == 0.5:
             return exp_inplace(r, -1.0)
         polynomial = 1.0 + r if self.nu == 1.5 else 1.0 + r + r * r / 3.0
-        return np.multiply(exp_inplace(r, -1.0), polynomial, out=r)
+        k: np.ndarray = np.multiply(exp_inplace(r, -1.0), polynomial, out=r)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         if self.nu == np.inf:
@@ -195,7 +196,8 @@ class Matern(_Mixture):
         # The derivative of u^nu K_nu(u) is -u^nu K_(nu-1)(u), and du/ds = nu / u.
         if self.nu > 1:
             return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
-        return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
+        slope: np.ndarray = -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
+        return slope
 
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         if self.nu not in (1.5, 2.5):
@@ -260,7 +262,8 @@ class RationalQuadratic(_Mixture):
     def slope(self, s: np.ndarray) -> np.ndarray:
         k = self.profile(s.copy())
         k *= -0.5
-        return np.divide(k, 1.0 + s * (0.5 / self.alpha), out=k)
+        slope: np.ndarray = np.divide(k, 1.0 + s * (0.5 / self.alpha), out=k)
+        return slope
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         return self._jet(s)[2]
@@ -311,7 +314,8 @@ class Cauchy(_Mixture):
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
-        return np.reciprocal(s, out=s)
+        k: np.ndarray = np.reciprocal(s, out=s)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -np.square(1.0 / (1.0 + s))  # dividing before squaring avoids overflow
@@ -351,7 +355,8 @@ class InverseMultiquadric(_Mixture):
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         np.sqrt(s, out=s)
-        return np.reciprocal(s, out=s)
+        k: np.ndarray = np.reciprocal(s, out=s)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -0.5 * (1.0 + s) ** -1.5
@@ -359,7 +364,7 @@ class InverseMultiquadric(_Mixture):
 
 def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
     """Return 2 / Gamma(nu) (u/2)^nu K_nu(u), the Matern profile, which is 1 at u = 0."""
-    value = 2.0 * rgamma(nu) * _decay(nu, nu, u)
+    value: np.ndarray = 2.0 * rgamma(nu) * _decay(nu, nu, u)
     # Where K_nu overflows, u is so small that a few terms of the power series suffice.
     small = ~np.isfinite(value)
     q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
@@ -383,7 +388,8 @@ def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
         scaled = kve(order, 2.0 * half)
         scaled[scaled > 1e300] = np.inf
         decay = np.exp(-half)
-        return np.power(half, p) * decay * (scaled * decay)
+        product: np.ndarray = np.power(half, p) * decay * (scaled * decay)
+        return product
 
 
 def _log_excess(q: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
@@ -467,7 +473,8 @@ class Multiquadric(_ConditionallyPositiveDefinite):
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         np.sqrt(s, out=s)
-        return np.negative(s, out=s)
+        k: np.ndarray = np.negative(s, out=s)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -0.5 / np.sqrt(1.0 + s)
@@ -519,10 +526,14 @@ class ThinPlate(_ConditionallyPositiveDefinite):
         return rule, 1 + self.degree // 2, [0.0, 2.0 if self.degree == 2 else 0.5]
 
     def profile(self, s: np.ndarray) -> np.ndarray:
-        return 0.5 * xlogy(s, s) if self.degree == 2 else -0.5 * xlogy(s * s, s)
+        k: np.ndarray = 0.5 * xlogy(s, s) if self.degree == 2 else -0.5 * xlogy(s * s, s)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return 0.5 * (np.log(s) + 1.0) if self.degree == 2 else -(xlogy(s, s) + 0.5 * s)
+        slope: np.ndarray = (
+            0.5 * (np.log(s) + 1.0) if self.degree == 2 else -(xlogy(s, s) + 0.5 * s)
+        )
+        return slope
 
 
 @node
@@ -583,7 +594,8 @@ class Distance(_ConditionallyPositiveDefinite):
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         np.sqrt(s, out=s) if self.exponent == 1 else np.power(s, 0.5 * self.exponent, out=s)
-        return np.negative(s, out=s)
+        k: np.ndarray = np.negative(s, out=s)
+        return k
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -0.5 * self.exponent * s ** (0.5 * self.exponent - 1.0)

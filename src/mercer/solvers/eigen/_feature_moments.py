@@ -190,7 +190,8 @@ def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
             f"approximation requires that. Choose a Mercer kernel, or an exact solver with "
             f"indefinite='clip', 'flip' or 'shift'"
         )
-    return np.maximum(residual, 0.0)
+    norms: np.ndarray = np.maximum(residual, 0.0)
+    return norms
 
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
@@ -223,4 +224,5 @@ def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | 
 
 
 def _gram_of_columns(A: np.ndarray) -> np.ndarray:
-    return A.T @ A  # NumPy detects the symmetry and computes one half
+    C: np.ndarray = A.T @ A  # NumPy detects the symmetry and computes one half
+    return C

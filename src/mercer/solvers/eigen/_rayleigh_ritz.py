@@ -248,4 +248,7 @@ class DavidsonPreconditioner:
         outside = 1.0 / np.minimum(self.tail - t, -_MIN_RELATIVE_DIVISOR * scale)
         B = self.B[:, self.used :]
         inside = 1.0 / np.minimum(self.s[self.used :, None] - t, -_MIN_RELATIVE_DIVISOR * scale)
-        return R * outside + self.F.T @ (B @ ((B.T @ (self.F @ R)) * (inside - outside)))
+        product: np.ndarray = R * outside + self.F.T @ (
+            B @ ((B.T @ (self.F @ R)) * (inside - outside))
+        )
+        return product

@@ -174,17 +174,18 @@ def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np
     """
     n = len(K.work)
     options: dict[str, Any] = {"lower": True, "check_finite": False}
+    pairs: tuple[np.ndarray, np.ndarray]
     if _use_divide_and_conquer(n, count):
-        return eigh(K.work, driver="evd", **options)
+        pairs = eigh(K.work, driver="evd", **options)
+        return pairs
     if count < n:
-        values, vectors = eigh(
-            K.work, subset_by_index=(n - count, n - 1), overwrite_a=True, **options
-        )
-        if len(values) == count:  # LAPACK may return fewer pairs if eigenvalues coincide
-            return values, vectors
-        K.restore()
-        return eigh(K.work, driver="evd", overwrite_a=True, **options)
-    return eigh(K.work, overwrite_a=True, **options)
+        pairs = eigh(K.work, subset_by_index=(n - count, n - 1), overwrite_a=True, **options)
+        if len(pairs[0]) < count:  # LAPACK may return fewer pairs if eigenvalues coincide
+            K.restore()
+            pairs = eigh(K.work, driver="evd", overwrite_a=True, **options)
+        return pairs
+    pairs = eigh(K.work, overwrite_a=True, **options)
+    return pairs
 
 
 @entry_point
@@ -415,7 +416,7 @@ def _seed() -> dict[str, np.random.Generator]:
     return {"rng": np.random.default_rng(0)} if has_rng else {}
 
 
-class _CountingOperator(LinearOperator):
+class _CountingOperator(LinearOperator):  # type: ignore[misc]  # SciPy has no types
     """Wrapper of an operator that counts the vectors it is multiplied with."""
 
     def __init__(self, inner: LinearOperator) -> None:
@@ -424,7 +425,8 @@ class _CountingOperator(LinearOperator):
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         self.products += 1
-        return self.inner @ v
+        product: np.ndarray = self.inner @ v
+        return product
 
 
 # Tolerance of the relative residual if tol = 0; eigenvalues are then accurate to rounding.

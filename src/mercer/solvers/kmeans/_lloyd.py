@@ -249,7 +249,8 @@ class Lloyd:
                 drawn.append(int(points.draw_points(probabilities, rng.random(1))[0]))
                 # Do not draw a point twice, nor a point equal to it.
                 probabilities[points.keys == points.keys[drawn[-1]]] = 0.0
-            return points.distances(np.array(drawn)).argmin(axis=1)
+            nearest: np.ndarray = points.distances(np.array(drawn)).argmin(axis=1)
+            return nearest
         trials = 2 + int(np.log(C))
         first = points.draw_points(w, rng.random(1))
         nearest, labels = points.distances(first)[:, 0], np.zeros(n, dtype=np.intp)

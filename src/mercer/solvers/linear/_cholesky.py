@@ -101,7 +101,8 @@ class Factor(ABC):
             )
         elif report.status is Status.INACCURATE:
             warn_inaccurate(report)
-        return a[:, 0] if y.ndim == 1 else a
+        solution: np.ndarray = a[:, 0] if y.ndim == 1 else a
+        return solution
 
     @abstractmethod
     def logdet(self) -> float:
@@ -456,7 +457,8 @@ class _SpectralFactor(Factor):
         return float(np.sum(np.log(self._values)))
 
     def inverse_diagonal(self) -> np.ndarray:
-        return np.einsum("ij,j,ij->i", self._vectors, self._inverses, self._vectors)
+        diagonal: np.ndarray = np.einsum("ij,j,ij->i", self._vectors, self._inverses, self._vectors)
+        return diagonal
 
 
 def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:

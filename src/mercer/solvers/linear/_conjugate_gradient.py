@@ -262,7 +262,8 @@ class _IterativeFactor(PreconditionedFactor):
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         S = self._scale[:, None]
-        return S * self._P.solve(S * R)
+        solution: np.ndarray = S * self._P.solve(S * R)
+        return solution
 
     def _certificate(self) -> dict[str, Any]:
         return dict(self._bounds)
@@ -289,13 +290,20 @@ class _Scaled(GramOperator):
         super().__init__(gram.kernel, gram.X, None, gram.shape, gram.dtype, gram.n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
-        return self._scale[rows, None] * self._gram.block(rows, cols) * self._scale[cols]
+        block: np.ndarray = (
+            self._scale[rows, None] * self._gram.block(rows, cols) * self._scale[cols]
+        )
+        return block
 
     def diagonal(self) -> np.ndarray:
-        return self._scale**2 * np.asarray(self._gram.diagonal(), dtype=float)
+        diagonal: np.ndarray = self._scale**2 * np.asarray(self._gram.diagonal(), dtype=float)
+        return diagonal
 
     def to_array(self) -> np.ndarray:
         return self.block(slice(None), slice(None))
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self._scale[:, None] * np.asarray(self._gram @ (self._scale[:, None] * V))
+        product: np.ndarray = self._scale[:, None] * np.asarray(
+            self._gram @ (self._scale[:, None] * V)
+        )
+        return product

@@ -90,7 +90,8 @@ class BorderedSystem:
         diagonal = self.factor.inverse_diagonal()
         if self.root is not None:
             diagonal = diagonal * np.square(self.root)
-        return A / inverse_diagonal_with_intercept(diagonal, self._u)[:, None]
+        scaled: np.ndarray = A / inverse_diagonal_with_intercept(diagonal, self._u)[:, None]
+        return scaled
 
     def explained(self, K: np.ndarray) -> np.ndarray:
         """Return by how much the training data reduce the prior variance k(x, x) of new points x.
@@ -111,7 +112,8 @@ class BorderedSystem:
         """Return C^-1 Y."""
         if self.root is None:
             return np.asarray(self.factor.solve(Y))
-        return self.root[:, None] * self.factor.solve(self.root[:, None] * Y)
+        solution: np.ndarray = self.root[:, None] * self.factor.solve(self.root[:, None] * Y)
+        return solution
 
 
 def solve_with_intercept(

@@ -145,7 +145,8 @@ class ShiftedLowRank:
         V = np.asarray(V, dtype=np.float64)
         if V.ndim not in (1, 2) or len(V) != self.size:
             raise ValueError(f"V has shape {V.shape}, but P has {self.size} rows")
-        return V.reshape(self.size, -1)
+        flat: np.ndarray = V.reshape(self.size, -1)
+        return flat
 
     def _times(self, V: np.ndarray) -> np.ndarray:
         """Return F V."""
@@ -242,7 +243,8 @@ def minimum_norm_solution(
     values, V = values[is_nonzero], V[:, is_nonzero]
 
     def inverse(B: np.ndarray) -> np.ndarray:
-        return V @ ((V.T @ B) / values[:, None])
+        product: np.ndarray = V @ ((V.T @ B) / values[:, None])
+        return product
 
     A = np.zeros((n, W.shape[1]))
     for _ in range(_REFINEMENT_STEPS):

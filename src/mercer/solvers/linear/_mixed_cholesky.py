@@ -221,7 +221,8 @@ def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
             f"K + shift is not positive definite: its smallest diagonal entry is "
             f"{diagonal.min():.3g}. Try a larger shift, or solver='lstsq'"
         )
-    return 1.0 / np.sqrt(diagonal)
+    scale: np.ndarray = 1.0 / np.sqrt(diagonal)
+    return scale
 
 
 def _float32_matrix(gram: GramOperator, scale: np.ndarray) -> np.ndarray:

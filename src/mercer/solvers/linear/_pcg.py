@@ -226,7 +226,8 @@ class CGRecurrence:
 
     def residual(self) -> np.ndarray:
         """Return the true residual Y - A X, from which R differs by rounding errors."""
-        return self.Y - self.times(self.X)
+        residual: np.ndarray = self.Y - self.times(self.X)
+        return residual
 
     def restart(self, *, forget: bool) -> None:
         """Continue from the current residual R.
@@ -317,7 +318,8 @@ class PreconditionedFactor(Factor):
         return found.a, found.gap
 
     def _times(self, V: np.ndarray) -> np.ndarray:
-        return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
+        product: np.ndarray = np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
+        return product
 
 
 def check_stopping_criteria(solver: IterativeSolver) -> None:
@@ -399,7 +401,8 @@ def columnwise_dot(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     >>> columnwise_dot(np.ones((3, 2)), np.array([[1.0, 2.0]] * 3))
     array([3., 6.])
     """
-    return np.einsum("ij,ij->j", U, V)
+    products: np.ndarray = np.einsum("ij,ij->j", U, V)
+    return products
 
 
 def _is_too_slow(

@@ -347,10 +347,12 @@ class _ErrorsFromFeatures(NamedTuple):
         gap = self._residuals(Z, Y)
         np.square(Z, out=Z)
         h = weights[:, None] * (Z @ self.inverse + self.constant)
-        return gap / (1.0 - h)[:, :, None]
+        residuals: np.ndarray = gap / (1.0 - h)[:, :, None]
+        return residuals
 
     def _rotate(self, F: np.ndarray) -> np.ndarray:
-        return (F - self.mean[: len(self.V)]) @ self.V
+        projected: np.ndarray = (F - self.mean[: len(self.V)]) @ self.V
+        return projected
 
     def _residuals(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
         centred = Y - self.mean[len(self.V) :]
@@ -486,7 +488,10 @@ class NystroemPath(RidgePath):
         ndarray of shape (q,)
             sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2 at the minimum.
         """
-        return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
+        values: np.ndarray = self._yy - np.sum(
+            np.square(self._c) / (self._s + alpha)[:, None], axis=0
+        )
+        return values
 
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
         n, m, constant = self.rows, len(self.phi), self._constant > 0
@@ -503,7 +508,8 @@ class NystroemPath(RidgePath):
     def _rss(self, alpha: float) -> np.ndarray:
         """Return the weighted residual sum of squares of each target, min J - alpha |f|^2."""
         norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
-        return self.objective(alpha) - alpha * norms.sum(axis=0)
+        values: np.ndarray = self.objective(alpha) - alpha * norms.sum(axis=0)
+        return values
 
     def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
         """Return the weighted mean squared leave-one-out errors.

@@ -233,7 +233,8 @@ class ExactRidge(_RidgeProblem):
         noise = np.empty(len(self.alphas))
         for solution in self._solutions(keep=True):
             noise[solution.columns] = self._likelihood_scale(solution)
-        return noise * self.alphas
+        shifts: np.ndarray = noise * self.alphas
+        return shifts
 
     @staticmethod
     def _require_definite(solution: _AlphaSolution, what: str) -> None:
@@ -345,9 +346,11 @@ class ExactRidge(_RidgeProblem):
         copies += stored is not None and self.weights is not None  # preserve the user's array
         needed = 8 * n * n * copies + (self._tile_bytes(0) if stored is None else 0)
         check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
-        K: Any = stored
-        if K is None:
+        K: GramOperator
+        if stored is None:
             K = gram(self.kernel, self.X, storage="dense", max_memory=self.max_memory)
+        else:
+            K = stored
         return K if self.weights is None else K.scaled(np.sqrt(self.weights))
 
     def _tile_bytes(self, columns: int) -> int:

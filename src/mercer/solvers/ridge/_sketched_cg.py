@@ -283,7 +283,8 @@ class _Passes:
         def partial_sum(rows: slice) -> np.ndarray:
             T = np.empty((rows.stop - rows.start, m))
             self.phi._fill(self.X, rows, T, whiten=False)
-            return T.T @ (self.weights[rows, None] * values(rows, T))
+            product: np.ndarray = T.T @ (self.weights[rows, None] * values(rows, T))
+            return product
 
         work = self.phi._work(len(self.weights))
         total = ordered_sum(partial_sum, strips, _SUM_GROUPS, self.n_threads, work)

@@ -125,6 +125,7 @@ def _factor(H: np.ndarray) -> np.ndarray:
     if not len(H):
         return H
     jitter = 0.0
+    L: np.ndarray
     for _ in range(20):
         A = H.copy(order="F")
         A.flat[:: len(A) + 1] += jitter

@@ -178,7 +178,7 @@ class _BarrierProblem(BoxQP):
         self.best_constants = np.zeros(q)
         if intercept:
             quantile = np.broadcast_to(loss.above / (loss.above + loss.below), (q,))
-            options: dict = {"weights": weights, "method": "inverted_cdf"}
+            options: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"}
             self.best_constants = np.array(
                 [np.quantile(Y[:, k], quantile[k], **options) for k in range(q)]
             )
@@ -210,14 +210,16 @@ class _BarrierProblem(BoxQP):
     def by_output(self, x: np.ndarray) -> np.ndarray:
         """Return s + t + (z_(k-1) - z_k) for each point and output k, shape (n, q)."""
         s, t, z = self.split(x)
-        return s + t + _order_multipliers(z)
+        total: np.ndarray = s + t + _order_multipliers(z)
+        return total
 
     def times(self, u: np.ndarray) -> np.ndarray:
         f = self.G @ u
         return self.stack(f, f, np.diff(f, axis=1))
 
     def pulled(self, v: np.ndarray) -> np.ndarray:
-        return self.G.T @ self.by_output(v)
+        product: np.ndarray = self.G.T @ self.by_output(v)
+        return product
 
     def factor(self, h: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
         s, t, band = self.split(h)
@@ -269,7 +271,9 @@ class _BarrierProblem(BoxQP):
             if np.any(np.abs(correction) > 0.5 * slack):
                 return -np.inf
             s, a = s - correction, a - correction
-        objective = float(np.sum(self.Y * (s - t))) - self.loss.epsilon * float(np.sum(s + t))
+        objective: float = float(np.sum(self.Y * (s - t))) - self.loss.epsilon * float(
+            np.sum(s + t)
+        )
         objective -= 0.5 * self.loss.bend * float(np.sum((s * s + t * t) / self.c))
         gradient = self.G[:, : self.m].T @ a
         return objective - 0.5 * float(np.sum(gradient**2 / self.ridge[: self.m]))
@@ -330,4 +334,5 @@ class _BlockTridiagonalFactor:
 
 def _order_multipliers(z: np.ndarray) -> np.ndarray:
     """Return z_(k-1) - z_k for each output k, from the multipliers z_k of f_k <= f_(k+1)."""
-    return np.pad(z, ((0, 0), (1, 0))) - np.pad(z, ((0, 0), (0, 1)))
+    differences: np.ndarray = np.pad(z, ((0, 0), (1, 0))) - np.pad(z, ((0, 0), (0, 1)))
+    return differences

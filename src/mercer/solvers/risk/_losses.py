@@ -199,7 +199,8 @@ class Softmax(Loss):
 
         def times(V: np.ndarray) -> np.ndarray:
             PV = P * V
-            return PV - P * PV.sum(axis=1, keepdims=True)
+            product: np.ndarray = PV - P * PV.sum(axis=1, keepdims=True)
+            return product
 
         return LocalLoss(values, P - Y, P * (1.0 - P), times)
 

@@ -201,7 +201,8 @@ def _block_sums(
 def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
     """Return F^T diag(h) F; pass positive=False if h has entries of both signs."""
     if not positive:  # h belongs to two different outputs of a coupled loss
-        return F.T @ (h[:, None] * F)
+        product: np.ndarray = F.T @ (h[:, None] * F)
+        return product
     half = weighted_gram(F, h)
     return np.asarray(np.tril(half) + np.tril(half, -1).T)
 

@@ -266,10 +266,14 @@ class ReducedExpansionRisk:
         total = np.zeros(d)
         for e in np.concatenate([signs, -signs]):
             total += e * self.kernel.input_gradient(Z, Z + step * e, np.eye(len(Z))).mean(axis=0)
-        return np.sqrt(np.maximum(total / (2.0 * step * np.square(signs).sum(axis=0)), 0.0))
+        root: np.ndarray = np.sqrt(
+            np.maximum(total / (2.0 * step * np.square(signs).sum(axis=0)), 0.0)
+        )
+        return root
 
     def _slopes(self, local: LocalLoss) -> np.ndarray:
-        return self.weights[:, None] * local.slopes
+        slopes: np.ndarray = self.weights[:, None] * local.slopes
+        return slopes
 
     def _penalty(self, K: np.ndarray, B: np.ndarray) -> float:
         return self.alpha * float(np.sum(B[: len(K)] * (K @ B[: len(K)])))
@@ -474,7 +478,8 @@ class _Columns:
 
 def _per_output(T: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Return T_c times column c of C for each output c; if T holds one matrix, use it for all."""
-    return T[0] @ C if len(T) == 1 else np.matmul(T, C.T[:, :, None])[:, :, 0].T
+    products: np.ndarray = T[0] @ C if len(T) == 1 else np.matmul(T, C.T[:, :, None])[:, :, 0].T
+    return products
 
 
 def _identity(R: np.ndarray) -> np.ndarray:

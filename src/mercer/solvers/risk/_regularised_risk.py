@@ -285,7 +285,8 @@ class RegularisedRisk:
         ndarray of shape (n, q)
             At the minimum, mu w = F^T dual.
         """
-        return -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
+        slopes: np.ndarray = -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
+        return slopes
 
     def loss_slope(self, dual: np.ndarray) -> float:
         """Return |F^T dual|, the slope of the losses with respect to the norm of f.
@@ -482,7 +483,8 @@ class RegularisedRisk:
 
     @cached_property
     def _squared_norms(self) -> np.ndarray:
-        return np.einsum("ij,ij->i", self.F, self.F)
+        norms: np.ndarray = np.einsum("ij,ij->i", self.F, self.F)
+        return norms
 
     # ------------------------------------------------------------------ Newton step
 

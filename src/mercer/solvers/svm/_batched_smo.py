@@ -192,7 +192,8 @@ class BatchedSMO(SMOBatch):
         negative_steps: np.ndarray,
     ) -> np.ndarray:
         """Return a mask of the programs that have converged to tol, but not to full precision."""
-        selected = (violation <= self.tol) & (violation > _EXACT_VIOLATION) & (negative_steps == 0)
+        selected: np.ndarray = violation <= self.tol
+        selected &= (violation > _EXACT_VIOLATION) & (negative_steps == 0)
         if selected.any():
             size = np.maximum.reduceat(np.abs(g), programs.program_starts)
             selected &= violation > _EXACT_VIOLATION * (1.0 + size)

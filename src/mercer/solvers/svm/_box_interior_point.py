@@ -319,7 +319,8 @@ def _equations(n: int, m: int, variables: int) -> int:
 
 
 def _width(dual: Dual) -> np.ndarray:
-    return dual.upper - dual.lower
+    widths: np.ndarray = dual.upper - dual.lower
+    return widths
 
 
 def _overflows(F: np.ndarray, dual: Dual) -> bool:
@@ -401,10 +402,14 @@ class InteriorPointQP(BoxQP):
     # ------------------------------------------------------------------ products with centred F
 
     def times(self, u: np.ndarray) -> np.ndarray:
-        return self._centred_times(u[: self.m])[self.points] + u[self.m :][self.groups]
+        values: np.ndarray = (
+            self._centred_times(u[: self.m])[self.points] + u[self.m :][self.groups]
+        )
+        return values
 
     def _centred_times(self, w: np.ndarray) -> np.ndarray:
-        return matvec(self.F, w) - self.centre @ w
+        product: np.ndarray = matvec(self.F, w) - self.centre @ w
+        return product
 
     def pulled(self, v: np.ndarray) -> np.ndarray:
         w = rmatvec(self.F, self.sum_by_point(v)) - self.centre * v.sum()

@@ -147,7 +147,8 @@ def _restore_sums(dual: Dual, v: np.ndarray) -> np.ndarray:
             change = np.copysign(fill_in_order(room[order], abs(missing)), missing)
             v[candidates[order]] += change
             missing -= float(change.sum())
-    return np.clip(v, dual.lower, dual.upper)
+    clipped: np.ndarray = np.clip(v, dual.lower, dual.upper)
+    return clipped
 
 
 def _solve_free(

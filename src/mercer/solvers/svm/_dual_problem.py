@@ -297,7 +297,8 @@ class Dual:
         ndarray of shape (n_variables,)
             The gradient with respect to the variables.
         """
-        return values[self.points] + self.linear
+        values_at_points: np.ndarray = values[self.points] + self.linear
+        return values_at_points
 
     def objective(self, v: np.ndarray, values: np.ndarray) -> float:
         """Return the dual objective, which is maximised, -(1/2 v^T K v + q^T v).
@@ -412,7 +413,7 @@ class Dual:
             difference[np.isinf(width) & (np.abs(difference) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced below
             above, below = difference * (v - self.lower), -difference * (self.upper - v)
-            terms = np.where(difference > 0, above, below)
+            terms: np.ndarray = np.where(difference > 0, above, below)
         if unbounded:
             terms[difference == 0] = 0.0
         return terms
@@ -573,7 +574,8 @@ class Duals:
     @property
     def rows(self) -> np.ndarray:
         """The sample index of the point that each variable belongs to."""
-        return self.members[self.all.points]
+        members: np.ndarray = self.members[self.all.points]
+        return members
 
     @property
     def starts(self) -> np.ndarray:
@@ -615,4 +617,5 @@ def fill_in_order(
     sums = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(room, dtype=np.longdouble)])
     begins = np.cumsum(sizes) - sizes
     before = (sums[:-1] - np.repeat(sums[begins], sizes)).astype(float)
-    return np.clip(np.repeat(total, sizes) - before, 0.0, room)
+    amounts: np.ndarray = np.clip(np.repeat(total, sizes) - before, 0.0, room)
+    return amounts

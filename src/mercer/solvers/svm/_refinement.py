@@ -94,7 +94,8 @@ class QPBatch:
     @cached_property
     def sizes(self) -> np.ndarray:
         """The number of variables of each program."""
-        return self.starts[2::2] - self.program_starts
+        sizes: np.ndarray = self.starts[2::2] - self.program_starts
+        return sizes
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -114,7 +115,8 @@ class QPBatch:
     def gradient(self, K: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the gradients g = K v + q of all programs."""
         if len(self) == 1:
-            return (K @ np.bincount(self.rows, v, len(K)))[self.rows] + self.linear
+            gradient: np.ndarray = (K @ np.bincount(self.rows, v, len(K)))[self.rows] + self.linear
+            return gradient
         g = np.empty(len(v))
         self.refine_all(K, v.copy(), g, np.full(len(self), -np.inf), 0.0)
         return g
@@ -210,7 +212,8 @@ def refine(K: np.ndarray, program: QPBatch, v: np.ndarray, g: np.ndarray) -> np.
             free, equations = free[still_free], None
         else:
             equations.fix(np.flatnonzero(at_bound))
-    return np.clip(v, lower, upper)
+    clipped: np.ndarray = np.clip(v, lower, upper)
+    return clipped
 
 
 class _FaceEquations:

@@ -125,11 +125,14 @@ class WorkingSet:
         # be no possible step.
         g_increasing = np.where(v[members] < self.dual.upper[members], g[members], np.inf)
         g_decreasing = np.where(v[members] > self.dual.lower[members], g[members], -np.inf)
+        slots: np.ndarray
         if not len(members):
-            return first_slot + order
+            slots = first_slot + order
+            return slots
         protected = np.flatnonzero(occupied)[[g_increasing.argmin(), g_decreasing.argmax()]]
         last = np.isin(order, protected)
-        return first_slot + np.concatenate([order[~last], order[last]])
+        slots = first_slot + np.concatenate([order[~last], order[last]])
+        return slots
 
     def _assign(self, slots: np.ndarray, variables: np.ndarray) -> None:
         """Assign slots to new variables, and evaluate their rows and columns of the block."""

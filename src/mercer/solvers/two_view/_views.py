@@ -90,7 +90,8 @@ class View:
         ndarray of shape (n,) or (n, k)
             The centred scores.
         """
-        return self.F @ W - self.mean @ W
+        product: np.ndarray = self.F @ W - self.mean @ W
+        return product
 
     def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
         """Return (F - 1 m^T)^T diag(c) T, where m is the mean and c are the weights.
@@ -106,7 +107,8 @@ class View:
             The covariances of the coordinates with T.
         """
         T = (self.weights * T.T).T
-        return rmatvec(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
+        product: np.ndarray = rmatvec(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
+        return product
 
     def covariance(self, other: View) -> np.ndarray:
         """Return the covariance matrix of the coordinates of two views.
@@ -148,7 +150,8 @@ class View:
     @property
     def rounding_variance(self) -> float:
         """The largest variance that rounding errors of K may cause."""
-        return max(16, *self.F.shape) * _EPS * self.mean_squared_norm
+        size: int = max(16, *self.F.shape)
+        return size * _EPS * self.mean_squared_norm
 
     @property
     def is_constant(self) -> bool:
@@ -256,7 +259,8 @@ def columnwise_correlations(
     moments = (np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T))
     covariance, variance_s, variance_t = moments
     scale = np.sqrt(variance_s) * np.sqrt(variance_t)
-    return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    ratio: np.ndarray = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    return ratio
 
 
 def check_views(x: View, y: View) -> None:
