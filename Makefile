@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one environment, one pip at a time
-.PHONY: help demo test lint bench docs dist clean
+.PHONY: help demo test lint coverage bench docs dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s%s\n", $$1, $$2}' Makefile
@@ -31,6 +31,13 @@ lint: $(VENV)/.dev ## check style, types, layers, spelling, names, prose and wor
 	$(BIN)/codespell
 	$(BIN)/python tools/check_text.py
 	$(BIN)/python tools/check_github_files.py
+
+coverage: $(VENV)/.dev ## run the tests, list the uncovered lines and branches: build/coverage/html
+	rm -rf build/coverage
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage html -q --fail-under=0
+	$(BIN)/python -m coverage report
 
 bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
 	$(BIN)/python -m benchmarks $(SUITE)
