@@ -35,6 +35,7 @@ from ._core import (
     ProgressStep,
     compile_seconds,
     format_bytes,
+    has_compiler,
     take,
 )
 from .gram import gram
@@ -102,7 +103,21 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
     -------
     CompileResult
         Number of functions and signatures, compilation time, and location of the cache.
+
+    Raises
+    ------
+    ImportError
+        If numba is not available.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the error contains the information
+        available = has_compiler()
+    if not available:
+        raise ImportError(
+            "numba is not available, so that nothing can be compiled; install a version of numba "
+            "that supports this Python and NumPy (pip install -U numba), and do not set "
+            "NUMBA_DISABLE_JIT. Without numba, mercer works, but its loops run as Python code"
+        )
     for folder in _PACKAGES:
         package = importlib.import_module(f"{__package__}.{folder}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -133,7 +148,11 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
 def main() -> int:
     """Compile all functions, print progress and the result, and return an exit code."""
     with Progress("mercer.compile") as log:
-        result = compile_loops(log)
+        try:
+            result = compile_loops(log)
+        except ImportError as error:
+            log(str(error))
+            return 1
         log(str(result))
     return 1 if result.missing else 0
 

@@ -43,11 +43,13 @@ from ._jit import (
     compile_seconds,
     fmax,
     fmin,
+    has_compiler,
     jit,
 )
 from ._lazy import attach, optional_type
 from ._notebook_display import NotebookResult, format_value, html_result
 from ._palette import CLASS_COLOURS, DIVERGING, OTHER_COLOUR, PAPER, SEQUENTIAL, page_palette
+from ._platform import check_platform, has_threads
 from ._points import (
     PointCollection,
     as_csr,
@@ -56,6 +58,7 @@ from ._points import (
     as_vectors,
     concatenate,
     get_column,
+    in_native_order,
     is_table,
     length,
     reject_masked,
@@ -138,6 +141,7 @@ __all__ = [
     "capture_progress",
     "check_budget",
     "check_choice",
+    "check_platform",
     "check_threads",
     "closest_name",
     "compile_seconds",
@@ -152,8 +156,11 @@ __all__ = [
     "former_name",
     "former_names",
     "get_column",
+    "has_compiler",
+    "has_threads",
     "html_result",
     "ignore_overflow",
+    "in_native_order",
     "install_former_modules",
     "is_count",
     "is_table",

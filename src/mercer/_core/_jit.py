@@ -5,24 +5,39 @@ compilation: `compile_seconds` returns the total compilation time, which `Stopwa
 The names of functions that are compiled are added to `COMPILED_FUNCTIONS`, and are reported to the
 progress output of the running fit.
 
+numba is replaceable.  This module uses only its documented interface; `_numba_hooks` contains the
+rest, and each part of it is optional.  Without numba, or if numba cannot compile a function, the
+function runs in the interpreter (`_interpreted`): the results are the same up to rounding.
+
 numba uses only the first cache folder that it can write to.  A container image is often built by
-one user and run by another user who cannot write to its cache folder.  `_LayeredCache` also reads
-compiled code from read-only folders, so that numba does not compile all functions again.
+one user and run by another user who cannot write to its cache folder.  `read_layered_cache` also
+reads compiled code from read-only folders, so that numba does not compile all functions again.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ._errors import warn_caller
+from ._interpreted import as_entry, as_interpreted, with_substitutes
+from ._numba_hooks import (
+    ScalarFunctions,
+    cache_folder,
+    is_compiler_error,
+    listen_to_compiler,
+    lower_scalar_functions,
+    plain_scalar_functions,
+    read_layered_cache,
+    refresh_target,
+)
 from ._resources import running_resources
 
 # Every function decorated with `jit` in the modules imported so far.
@@ -35,29 +50,46 @@ _lock = threading.RLock()
 class JitFunction:
     """A function that numba compiles at its first call with each combination of argument types."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
-        self._function, self._fastmath, self._dispatcher = function, fastmath, None
+    def __init__(self, function: Callable, fastmath: set[str]) -> None:
+        self._function, self._fastmath = function, fastmath
+        self._numpy_form: Callable | None = None
+        self._dispatcher: Any = None
+        self._interpreted: Callable | None = None
+        self._run: Callable | None = None
         update_wrapper(self, function)
         JIT_FUNCTIONS.append(self)
 
     def __call__(self, *args: Any) -> Any:
-        if self._dispatcher is None:
-            self._make()
-        return self._dispatcher(*args)  # type: ignore[misc]
+        run = self._run
+        if run is None:
+            run = self._prepare(args)
+        try:
+            return run(*args)
+        except Exception as error:
+            if not is_compiler_error(error):
+                raise
+            _compiler.report_failure(self, error)  # nothing has been computed yet
+        return self(*args)
+
+    def without_numba(self, function: Callable) -> Callable:
+        """Decorate a function with the same result that uses NumPy; it runs if there is no numba.
+
+        It is optional.  Loops over all entries of a matrix should have one.
+        """
+        self._numpy_form = function
+        return function
 
     @property
     def signatures(self) -> list[Any]:
         """The argument types that the function has been compiled for in this process."""
-        return [] if self._dispatcher is None else self._dispatcher.signatures
+        return list(getattr(self._dispatcher, "signatures", []))
 
     @property
     def files(self) -> list[Path]:
         """The cache files of the function, one per signature; [] without a writable folder."""
-        if self._dispatcher is None:
-            self._make()
         code = self._function.__code__
         name = f"{Path(code.co_filename).stem}.{self._function.__qualname__}"
-        folder = getattr(self._dispatcher._cache, "cache_path", None)  # type: ignore[attr-defined]
+        folder = cache_folder(self.dispatcher())
         files = Path(folder).glob(f"{name}-{code.co_firstlineno}.*.nbc") if folder else ()
         return sorted(files)
 
@@ -66,20 +98,42 @@ class JitFunction:
         """The qualified name of the function, with its module."""
         return f"{self._function.__module__}.{self._function.__qualname__}"
 
-    @property
-    def _numba_type_(self) -> Any:
-        """The numba type, which numba reads when another compiled function calls this one."""
-        if self._dispatcher is None:
-            self._make()
-        return self._dispatcher._numba_type_  # type: ignore[attr-defined]
-
-    def _make(self) -> None:
+    def dispatcher(self) -> Any:
+        """Return the function object of numba, which compiles; None without numba."""
         with _lock:
-            if self._dispatcher is None:
-                self._dispatcher = _dispatcher(self._function, self._fastmath)
+            if self._dispatcher is None and _compiler.is_available():
+                self._dispatcher = _compiler.dispatcher(self._function, self._fastmath)
+            return self._dispatcher
+
+    def interpreted(self) -> Callable:
+        """Return the Python function that computes the same in the interpreter."""
+        with _lock:
+            if self._interpreted is None:
+                function = self._numpy_form or self._function
+                self._interpreted = as_interpreted(function, _interpreted_form)
+            return self._interpreted
+
+    def interpret(self) -> Callable:
+        """Run this function in the interpreter from now on; return what its calls execute."""
+        self._run = as_entry(self.interpreted())
+        return self._run
+
+    def forget(self) -> None:
+        """Discard the compiled function, so that the next call compiles it again."""
+        self._dispatcher = self._run = None
+
+    def _prepare(self, args: tuple[Any, ...]) -> Callable:
+        """Return the function that a call executes, and store it."""
+        with _lock:
+            dispatcher = self.dispatcher()
+            if dispatcher is None:
+                return self.interpret()
+            _compiler.prepare(self, args)
+            self._run = dispatcher
+            return dispatcher
 
 
-def jit(*fastmath: str) -> Callable[[Callable[..., Any]], Any]:
+def jit(*fastmath: str) -> Callable[[Callable], JitFunction]:
     """Return a decorator that compiles a function at its first call.
 
     `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
@@ -88,17 +142,17 @@ def jit(*fastmath: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def fmin(a: Any, b: Any) -> Any:
-    """Return the smaller of two numbers, like `numpy.fmin`.
+    """Return the smaller of two numbers, or the other one if one is NaN, like `numpy.fmin`.
 
     In compiled functions it becomes an LLVM instruction that can be vectorised, whereas the builtin
-    `min` prevents vectorisation.  If one argument is NaN, compiled code returns the other one.
+    `min` prevents vectorisation.
     """
-    return b if b < a else a
+    return b if b < a or a != a else a
 
 
 def fmax(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers, like `numpy.fmax`; see `fmin`."""
-    return b if b > a else a
+    """Return the larger of two numbers, or the other one if one is NaN; see `fmin`."""
+    return b if b > a or a != a else a
 
 
 def bitcast_int(x: Any) -> Any:
@@ -112,6 +166,11 @@ def bitcast_int(x: Any) -> Any:
 def bitcast_float(bits: Any) -> Any:
     """Return the floating-point number that has the bits of an integer (undoes `bitcast_int`)."""
     return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
+
+
+def _interpreted_form(value: Any) -> Any:
+    """Return what replaces a global value when a function runs in the interpreter."""
+    return value.interpreted() if isinstance(value, JitFunction) else value
 
 
 class _CompileClock:
@@ -163,114 +222,114 @@ def _report_compilation(name: str) -> None:
         progress(f"compiling {name} (once on this machine)")
 
 
-def _dispatcher(function: Callable[..., Any], fastmath: set[str]) -> Any:
-    with _compile_clock:
-        numba = _numba()
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-        try:
-            dispatcher = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # without a writable cache folder, compile in every process
-            dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = _layered_cache(function, dispatcher._cache)
-        return dispatcher
+class _Compiler:
+    """numba, imported at the first use, with those hooks that its version has."""
+
+    def __init__(self) -> None:
+        self._numba: Any = None
+        self._is_loaded = self._has_events = self._has_warned = False
+        # Replacements of `fmin` and so on in compiled functions; None while LLVM instructions are
+        # used, which needs no replacement.
+        self._plain: dict[Callable, Any] | None = None
+
+    def is_available(self) -> bool:
+        """Import numba at the first call; return False and warn once if that is not possible."""
+        with _lock:
+            if not self._is_loaded:
+                self._load()
+                self._is_loaded = True
+        return self._numba is not None
+
+    def _load(self) -> None:
+        with _compile_clock:
+            try:
+                import numba
+            except Exception as error:  # an unsupported Python or NumPy can raise any exception
+                self._warn(f"numba is not available ({type(error).__name__}: {error})")
+                return
+            if getattr(numba.config, "DISABLE_JIT", False):  # the user chose the interpreter
+                return
+            self._has_events = listen_to_compiler(_on_compile_start, _on_compile_end) is None
+            if lower_scalar_functions(numba, _SCALAR_FUNCTIONS) is not None:
+                self._plain = plain_scalar_functions(numba, _SCALAR_FUNCTIONS)
+            refresh_target()
+            self._numba = numba
+
+    def dispatcher(self, function: Callable, fastmath: set[str]) -> Any:
+        """Return numba's dispatcher of a function; functions that it calls are compiled as well."""
+        with _compile_clock:
+            copy = with_substitutes(function, self._compiled_form)
+            options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+            try:
+                dispatcher = self._numba.njit(cache=True, **options)(copy)
+            except RuntimeError:  # without a writable cache folder, compile in every process
+                dispatcher = self._numba.njit(**options)(copy)
+            read_layered_cache(copy, dispatcher)
+            return dispatcher
+
+    def _compiled_form(self, value: Any) -> Any:
+        """Return what replaces a global value in a compiled function."""
+        if isinstance(value, JitFunction):
+            return value.dispatcher()
+        if self._plain is not None and any(value is f for f in _SCALAR_FUNCTIONS):
+            return self._plain[value]
+        return value
+
+    def prepare(self, function: JitFunction, args: tuple[Any, ...]) -> None:
+        """If numba does not report compilations, compile now for these arguments, and measure."""
+        if self._has_events:
+            return
+        dispatcher = function.dispatcher()
+        with _compile_clock:
+            try:
+                dispatcher.compile(tuple(map(self._numba.typeof, args)))
+                is_compiled = not sum(dispatcher.stats.cache_hits.values())
+            except Exception:  # the call itself will raise the error, or compile
+                return
+        if is_compiled:
+            _report_compilation(function.name)
+
+    def report_failure(self, function: JitFunction, error: BaseException) -> None:
+        """After an error of the compiler, use fewer hooks or, without any, the interpreter."""
+        with _lock:
+            if self._plain is None:
+                self._plain = plain_scalar_functions(self._numba, _SCALAR_FUNCTIONS)
+                for other in JIT_FUNCTIONS:
+                    other.forget()
+                return
+            function.interpret()
+        reason = str(error).strip().partition("\n")[0]
+        self._warn(f"numba could not compile {function.name} ({type(error).__name__}: {reason})")
+
+    def _warn(self, problem: str) -> None:
+        """Warn once per process that functions run in the interpreter."""
+        if not self._has_warned:
+            self._has_warned = True
+            warn_caller(
+                f"{problem}, so that loops run as Python code: results are the same up to "
+                f"rounding, but a fit can take 100 times as long. Install a version of numba that "
+                f"supports this Python and NumPy: pip install -U numba; see the page "
+                f"'Installation' of the documentation"
+            )
 
 
-@cache
-def _numba() -> Any:
-    """Import numba, time its compilations, and register compiled forms of functions like `fmin`."""
-    import numba
-    from llvmlite import ir
-    from numba.core import event
-    from numba.core.registry import cpu_target
-    from numba.extending import lower_builtin, type_callable
-
-    class Compilations(event.Listener):
-        def on_start(self, event: Any) -> None:
-            _compile_clock.__enter__()
-            function = event.data["dispatcher"].py_func
-            if function.__module__.startswith("mercer."):
-                _report_compilation(f"{function.__module__}.{function.__qualname__}")
-
-        def on_end(self, event: Any) -> None:
-            _compile_clock.__exit__()
-
-    event.register("numba:compile", Compilations())
-
-    for function, name in ((fmin, "llvm.minnum"), (fmax, "llvm.maxnum")):
-        type_callable(function)(lambda context: lambda a, b: context.unify_types(a, b))
-
-        def lowered(context: Any, builder: Any, sig: Any, args: Any, name: str = name) -> Any:
-            pairs = zip(args, sig.args, strict=True)
-            values = [context.cast(builder, value, t, sig.return_type) for value, t in pairs]
-            kind = values[0].type
-            binary = ir.FunctionType(kind, [kind, kind])
-            return builder.call(builder.module.declare_intrinsic(name, [kind], binary), values)
-
-        lower_builtin(function, numba.types.Float, numba.types.Float)(lowered)
-
-    types = numba.types
-    pairs = ((types.float64, types.int64), (types.float32, types.int32))
-    for bitcast, table in ((bitcast_int, dict(pairs)), (bitcast_float, {i: x for x, i in pairs})):
-        type_callable(bitcast)(lambda context, get=table.get: get)  # type: ignore[misc]
-
-        def cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], context.get_value_type(sig.return_type))
-
-        lower_builtin(bitcast, types.Number)(cast)
-    cpu_target.target_context.refresh()  # refresh now, so that the time counts as compilation
-    return numba
+_SCALAR_FUNCTIONS = ScalarFunctions(fmin, fmax, bitcast_int, bitcast_float)
+_compiler = _Compiler()
 
 
-# --- A cache that also reads compiled code from read-only folders.
+def has_compiler() -> bool:
+    """Return True if numba is installed and enabled; imports it, and warns once if it is not."""
+    return _compiler.is_available()
 
 
-class _LayeredCache:
-    """A numba cache that looks up code in read-only caches first and writes to its own cache."""
-
-    def __init__(self, own: Any, others: list[Any]) -> None:
-        self._own, self._others = own, others
-
-    @property
-    def cache_path(self) -> str | None:
-        path: str | None = self._own.cache_path
-        return path
-
-    def load_overload(self, sig: Any, context: Any) -> Any:
-        for source in (*self._others, self._own):
-            if (overload := source.load_overload(sig, context)) is not None:
-                return overload
-        return None
-
-    def save_overload(self, sig: Any, result: Any) -> None:
-        self._own.save_overload(sig, result)
-
-    def flush(self) -> None:
-        self._own.flush()
+def _on_compile_start(function: Callable) -> None:
+    _compile_clock.__enter__()
+    if function.__module__.startswith("mercer."):
+        _report_compilation(f"{function.__module__}.{function.__qualname__}")
 
 
-def _layered_cache(function: Any, own: Any) -> Any:
-    """Return a cache that also reads `NUMBA_CACHE_DIR` and the `__pycache__` next to the source.
-
-    `own` is numba's cache of the function.  Writable folders are skipped, because `own` uses them.
-    If there is no other readable folder, `own` itself is returned.
-    """
-    from numba.core.caching import FunctionCache
-
-    def require_read_only(self: Any) -> None:
-        folder = self.get_cache_path()
-        if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK | os.X_OK):
-            raise OSError("the cache folder is writable, or cannot be read")
-
-    implementation = FunctionCache._impl_class
-    others = []
-    for locator in implementation._locator_classes[:2]:
-        locators = [type(locator.__name__, (locator,), {"ensure_cache_path": require_read_only})]
-        read_only = type(implementation.__name__, (implementation,), {"_locator_classes": locators})
-        try:
-            others.append(type("Reader", (FunctionCache,), {"_impl_class": read_only})(function))
-        except RuntimeError:  # the folder is not a readable, read-only folder
-            continue
-    return _LayeredCache(own, others) if others else own
+def _on_compile_end() -> None:
+    _compile_clock.__exit__()
 
 
 # --- A timer that excludes the time numba spends on compilation.

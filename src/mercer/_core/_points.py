@@ -171,7 +171,8 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 def as_vectors(X: Points, owner: str) -> Points:
     """Check that X contains finite vectors and return it as a floating-point array or CSR matrix.
 
-    float32 and float64 are kept; integers, booleans and float16 become float64.
+    float32 and float64 are kept, in the byte order of the processor; integers, booleans and float16
+    become float64.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and 0 not in X.shape:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -180,13 +181,21 @@ def as_vectors(X: Points, owner: str) -> Points:
     reject_structured(X, owner)
     _reject_one_dimension(X, owner)
     return check_array(
-        X,
+        in_native_order(X),
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         ensure_min_samples=0,
         estimator=owner,
         input_name="X",
     )
+
+
+def in_native_order(X: Points) -> Points:
+    """Return an array or a sparse matrix in the byte order of the processor."""
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and not dtype.isnative and hasattr(X, "astype"):
+        return X.astype(dtype.newbyteorder("="))
+    return X
 
 
 def _reject_one_dimension(X: Points, owner: str) -> None:
@@ -313,7 +322,7 @@ def snapshot(X: Points, *, arrays: bool = True) -> Points:
         return X  # polars tables are immutable
     if (isinstance(X, np.ndarray) and X.dtype == object) or not hasattr(X, "shape"):
         return _copy_point(X)
-    return X.copy() if arrays else X
+    return in_native_order(X.copy() if arrays else X)
 
 
 def _snapshot_table(X: Points) -> Points:

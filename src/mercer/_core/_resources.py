@@ -19,6 +19,7 @@ import numpy as np
 
 from ._arguments import MemoryLimit, ProgressCallback, RandomState, is_count, seeded_generator
 from ._errors import MemoryBudgetError
+from ._platform import has_threads
 
 _REAL_TYPES = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -225,7 +226,9 @@ def check_threads(n_threads: int | None) -> int:
 
 
 def thread_count() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors that this process may use; 1 if there are no threads."""
+    if not has_threads():
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

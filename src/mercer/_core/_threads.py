@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ContextDecorator
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from ._platform import has_threads
 from ._resources import check_threads, running_resources
 
 T = TypeVar("T")
@@ -261,7 +263,7 @@ def run_in_threads(
     """
     jobs = list(jobs)
     workers = min(check_threads(n_threads), len(jobs))
-    if work < _MIN_PARALLEL_WORK:
+    if work < _MIN_PARALLEL_WORK or not has_threads():
         workers = 1
     stop, checkpoint = threading.Event(), running_resources().checkpoint
 
@@ -287,14 +289,17 @@ def run_in_threads(
                 run_job(job)
         return
 
-    remaining = iter(jobs)  # shared by the threads: each one takes the next job
+    # Each thread takes the next job.  Without a GIL, an iterator could yield a job to two threads.
+    remaining = deque(jobs)
 
     def run_remaining() -> None:
         _pool_state.in_pool = True
         try:
             with one_blas_thread:
-                for job in remaining:
-                    if stop.is_set():
+                while not stop.is_set():
+                    try:
+                        job = remaining.popleft()
+                    except IndexError:  # all jobs have been taken
                         return
                     run_job(job)
         except BaseException:

@@ -8,13 +8,20 @@ SciPy exports for Cython code (`scipy.linalg.cython_lapack` and `cython_blas`).
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import cython_lapack
+
+from ._platform import has_threads
+
+try:
+    import ctypes
+
+    from scipy.linalg import cython_lapack
+except ImportError:  # `routine_without_gil` then returns None
+    ctypes = cython_lapack = None  # type: ignore[assignment]
 
 _MIN_ROWS = 200  # for smaller matrices, SciPy's wrapper takes a few milliseconds
 # Expected types of the arguments of the LAPACK routines, and the options of `eigh` that are
@@ -108,12 +115,14 @@ def routine_without_gil(module: Any, name: str, kinds: tuple[str, ...]) -> Any:
     Returns
     -------
     function or None
-        None if the routine does not exist or has other types, for example 64-bit integers.
+        None if the routine does not exist or has other types, for example 64-bit integers.  Also
+        None if there are no threads, or if Python has no `ctypes` or no C interface (PyPy).
     """
     capsule = getattr(module, "__pyx_capi__", {}).get(name)
-    if capsule is None:
+    python: Any = getattr(ctypes, "pythonapi", None)
+    if capsule is None or not hasattr(python, "PyCapsule_GetPointer") or not has_threads():
         return None
-    python = ctypes.pythonapi  # prototypes are set on new objects; those of pythonapi are global
+    # Prototypes are set on new objects; those of `pythonapi` are global.
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     pointer_to = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python)

@@ -15,6 +15,7 @@ from .._core import (
     Points,
     ProgressStep,
     check_threads,
+    has_threads,
     is_count,
     is_table,
     length,
@@ -261,6 +262,9 @@ def _split_like_blocks(blocks: Blocks, values: RowValues) -> Iterator[np.ndarray
 
 def _read_ahead(rows: Iterator[BlockRows]) -> Iterator[BlockRows]:
     """Yield blocks, while a background thread reads the next block."""
+    if not has_threads():
+        yield from rows
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
         pending = reader.submit(next, rows, None)
         while (current := pending.result()) is not None:

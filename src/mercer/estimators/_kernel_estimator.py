@@ -35,6 +35,7 @@ from .._core import (
     Points,
     as_float64,
     as_numpy,
+    in_native_order,
     is_table,
     length,
     optional_type,
@@ -683,6 +684,7 @@ def _all_finite(a: np.ndarray) -> bool:
 
 def _as_float(X: Points) -> Points:
     """Return X unchanged if it is float32 or float64; convert other types to float64."""
+    X = in_native_order(X)
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 

@@ -865,3 +865,11 @@ def add_weighted_rows(
             for j in range(end - start):
                 sums[j] += w * row[j]
             i += 1
+
+
+@add_weighted_rows.without_numba
+def _add_weighted_rows_numpy(
+    array: np.ndarray, slots: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
+    for start in range(0, len(slots), 8):
+        out += weights[start : start + 8] @ array[slots[start : start + 8], : len(out)]

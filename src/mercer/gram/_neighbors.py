@@ -450,6 +450,17 @@ def _insert(
                     worst = best[i, k - 1]
 
 
+@_insert.without_numba
+def _insert_numpy(
+    T: np.ndarray, terms: np.ndarray, factor: float, start: int, best: np.ndarray, index: np.ndarray
+) -> None:
+    values = np.hstack([best, terms + factor * T])
+    columns = np.broadcast_to(np.arange(start, start + T.shape[1]), T.shape)
+    order = np.argsort(values, axis=1, kind="stable")[:, : best.shape[1]]
+    index[...] = np.take_along_axis(np.hstack([index, columns]), order, axis=1)
+    best[...] = np.take_along_axis(values, order, axis=1)
+
+
 @jit()
 def _minimum(row: np.ndarray, terms: np.ndarray, factor: float) -> float:
     """Return the minimum of terms + factor * row; without branches, the compiler vectorises it."""

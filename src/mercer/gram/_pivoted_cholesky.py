@@ -437,4 +437,23 @@ def _draw_pivots(K: Any, uniforms: Any, floor: float, F: Any, residual: Any, piv
             residual[c] -= F[k, c] * F[k, c]
         residual[s] = 0.0
         pivots[k] = s
+    return pivots.shape[0]
+
+
+@_draw_pivots.without_numba
+def _draw_pivots_numpy(
+    K: Any, uniforms: Any, floor: float, F: Any, residual: Any, pivots: Any
+) -> int:
+    for k in range(len(pivots)):
+        sums = np.cumsum(np.where(residual > floor, residual, 0.0))
+        if not sums[-1] > 0.0:
+            return k
+        candidates = np.flatnonzero(residual > floor)
+        threshold = uniforms[k] * sums[-1]
+        s = candidates[
+            min(np.searchsorted(sums[candidates], threshold, "right"), len(candidates) - 1)
+        ]
+        F[k] = (K[s] - F[:k, s] @ F[:k]) / np.sqrt(residual[s])
+        residual -= F[k] * F[k]
+        residual[s], pivots[k] = 0.0, s
     return len(pivots)

@@ -53,6 +53,11 @@ def _tile_product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
         _four_rows(T, Vt, out, i)
 
 
+@_tile_product.without_numba
+def _tile_product_numpy(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
+    np.matmul(T, Vt.T, out=out)
+
+
 @jit("reassoc", "nsz")
 def _tile_products(
     T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: np.ndarray
@@ -62,6 +67,14 @@ def _tile_products(
     for i in range(0, T.shape[0], 4):
         _four_rows(T, Vt, out, i)
         _four_columns(T, U, mirror, i)
+
+
+@_tile_products.without_numba
+def _tile_products_numpy(
+    T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: np.ndarray
+) -> None:
+    np.matmul(T, Vt.T, out=out)
+    np.matmul(U.T, T, out=mirror)
 
 
 @jit("reassoc", "nsz")

@@ -6,14 +6,19 @@ one thread could compute at a time.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cython_blas
 from scipy.linalg.blas import dtrmm, dtrsm
 
 from .._core import routine_without_gil
+
+try:
+    import ctypes
+
+    from scipy.linalg import cython_blas
+except ImportError:  # `routine_without_gil` then returns None
+    ctypes = cython_blas = None  # type: ignore[assignment]
 
 # Expected types of the arguments of a BLAS routine.  They differ for a BLAS with 64-bit integers.
 _EXPECTED_KINDS = ("char",) * 4 + ("int", "int", "real", "real", "int", "real", "int")

@@ -7,17 +7,19 @@ the current block, and the prefetched next block.
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 import sys
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -230,16 +232,32 @@ def _missing_file_message(path: Path, name: str) -> str:
     return f"{name} does not exist{hint or ' - check the spelling and the folder'}"
 
 
-# References that keep temporary files from being deleted before the process ends.
-_temporary_files: list[Any] = []
+@cache
+def _temporary_folder() -> tempfile.TemporaryDirectory:
+    """Return a folder that is deleted when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="mercer-", ignore_cleanup_errors=True)
+
+
+@contextmanager
+def _temporary_file(suffix: str = "") -> Iterator[tuple[BinaryIO, Path]]:
+    """Yield a new file and its path; it exists until the process ends.
+
+    It is closed after the block, because Windows does not open a file for reading that is open for
+    writing.
+    """
+    descriptor, path = tempfile.mkstemp(suffix, "mercer-", _temporary_folder().name)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file, Path(path)
 
 
 def _extract_member(path: Path, member: str, name: str) -> Path:
     """Copy a file of a zip archive to a temporary file with the same extension."""
-    file = tempfile.NamedTemporaryFile(prefix="mercer-", suffix="-" + Path(member).name)  # noqa: SIM115
-    _temporary_files.append(file)
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as content:
+        with (
+            _temporary_file("-" + Path(member).name) as (file, copy),
+            zipfile.ZipFile(path) as archive,
+            archive.open(member) as content,
+        ):
             shutil.copyfileobj(content, file, 2**20)
     except RuntimeError:  # zipfile raises it for encrypted files
         raise TableError(
@@ -250,18 +268,15 @@ def _extract_member(path: Path, member: str, name: str) -> Path:
             f"{name}, {member}: {error} - usually a truncated or damaged archive - download or "
             f"create it again"
         ) from None
-    file.flush()
-    return Path(file.name)
+    return copy
 
 
 def _spool_standard_input() -> Path:
     """Copy standard input to a temporary file, so that it can be read more than once."""
-    file = tempfile.NamedTemporaryFile(prefix="mercer-")  # noqa: SIM115
-    _temporary_files.append(file)
-    while chunk := sys.stdin.buffer.read(2**20):
-        file.write(chunk)
-    file.flush()
-    return Path(file.name)
+    with _temporary_file() as (file, copy):
+        while chunk := sys.stdin.buffer.read(2**20):
+            file.write(chunk)
+    return copy
 
 
 # ---------------------------------------------------------------------- blocks

@@ -373,7 +373,7 @@ class TableWriter:
     def __init__(self, file: BinaryIO, kind: str, compressed: bool) -> None:
         self._file, self._kind, self._blocks = file, kind, list[Table]()
         self._n_blocks_written = 0
-        self._zipped = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if compressed else None
+        self._zipped = _deterministic_gzip(file) if compressed else None
         self._text = io.TextIOWrapper(
             self._zipped or file, encoding="utf-8", newline="", write_through=True
         )
@@ -403,6 +403,11 @@ class TableWriter:
             self._zipped.close()
         if self._blocks:
             _write_arrays(self._file, self._kind, Table.joined(self._blocks))
+
+
+def _deterministic_gzip(file: BinaryIO) -> gzip.GzipFile:
+    """Return a gzip stream without the time and the name of a temporary file in its header."""
+    return gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
 
 
 @contextmanager
@@ -447,7 +452,9 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
             # This replaces np.savez, which does not accept an array named "file".
             with zipfile.ZipFile(file, "w") as archive:
                 for name, column in columns.items():
-                    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
+                    entry = zipfile.ZipInfo(f"{name}.npy")
+                    entry.create_system = 3  # Unix, so that the bytes are equal on all platforms
+                    with archive.open(entry, "w") as member:
                         np.lib.format.write_array(member, column, allow_pickle=False)
             return
         rows = np.empty(len(table), [(name, column.dtype) for name, column in columns.items()])

@@ -246,7 +246,7 @@ class PCARun:
         with self.session.progress("figure and report"):
             figure.draw(work / "embedding.png")
             text = report(figure, self.source, command_line(), self.code())
-            (work / "report.html").write_text(text, "utf-8")
+            (work / "report.html").write_text(text, "utf-8", newline="\n")
         for name in FILES:
             (work / name).replace(self.output / name)
         shutil.rmtree(work, ignore_errors=True)

@@ -162,7 +162,7 @@ class Explorer:
         preimages : int, default=0
             Number of grid positions per axis whose pre-images are stored in the page; see `html`.
         """
-        Path(path).write_text(self.html(preimages=preimages), "utf-8")
+        Path(path).write_text(self.html(preimages=preimages), "utf-8", newline="\n")
 
     def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
         """Serve the explorer on 127.0.0.1 in a background thread, and open it in a browser.

@@ -137,6 +137,12 @@ def _close_pairs(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarr
     return pairs
 
 
+@_close_pairs.without_numba
+def _close_pairs_numpy(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    found = np.nonzero(~(s >= _CLOSE_RATIO * (left[:, None] + right)))
+    return np.array(found)[:, ::-1]  # in the order of the loop
+
+
 @jit()
 def _list_close(
     s: np.ndarray, left: float, right: np.ndarray, start: int, found: np.ndarray
@@ -172,6 +178,15 @@ def _refine_dense(
                 s[i, j] = _squared_distance(Y[i], V[j], columns)
 
 
+@_refine_dense.without_numba
+def _refine_dense_numpy(
+    Y: np.ndarray, V: np.ndarray, columns: int, left: np.ndarray, right: np.ndarray, s: np.ndarray
+) -> None:
+    for part in slices(len(Y), _CHECK_BLOCK):
+        i, j = _close_pairs_numpy(s[part], left[part], right)
+        s[part][i, j] = np.sum((Y[part][i, :columns] - V[j, :columns]) ** 2, axis=1)
+
+
 @jit()
 def _moments_dense(
     M: np.ndarray,
@@ -194,3 +209,23 @@ def _moments_dense(
                     t = Y[i, c] - V[j, c]
                     first[i, c] += weight * t
                     second[c] += weight * (t * t)
+
+
+@_moments_dense.without_numba
+def _moments_dense_numpy(
+    M: np.ndarray,
+    Y: np.ndarray,
+    V: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    s: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> None:
+    d = first.shape[1]
+    for i in range(len(s)):
+        j = _close_pairs_numpy(s[i : i + 1], left[i : i + 1], right)[1]
+        t = Y[i, :d] - V[j, :d]
+        first[i] += M[i, j] @ t
+        second += M[i, j] @ (t * t)
+        M[i, j] = 0

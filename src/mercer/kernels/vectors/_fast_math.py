@@ -81,6 +81,15 @@ def _exp32(T: np.ndarray, scale: np.float32) -> None:
             row[j] = value if t >= floor else (zero if t < floor else t)
 
 
+@_exp64.without_numba
+@_exp32.without_numba
+def _exp_numpy(T: np.ndarray, scale: float) -> None:
+    np.multiply(T, scale, out=T)
+    np.minimum(T, 0.0, out=T)
+    np.exp(T, out=T)
+    T[np.finfo(T.dtype).tiny > T] = 0.0
+
+
 def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Overwrite the 2-D array T with exp(min(scale * T, 0)) and return it.
 
@@ -142,6 +151,12 @@ def _scaled_sincos64(P: np.ndarray, a: np.ndarray, C: np.ndarray, S: np.ndarray)
             second = cosine if is_odd else sine
             cosines[j] = a[j] * (-first if ((quadrant + 1) & 2) != 0 else first)
             sines[j] = a[j] * (-second if (quadrant & 2) != 0 else second)
+
+
+@_scaled_sincos64.without_numba
+def _scaled_sincos_numpy(P: np.ndarray, a: np.ndarray, C: np.ndarray, S: np.ndarray) -> None:
+    np.multiply(np.cos(P), a, out=C)
+    np.multiply(np.sin(P), a, out=S)
 
 
 def scaled_sincos(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:

@@ -415,3 +415,42 @@ def _sum_by_column(
                 for j in range(row.shape[0]):
                     total += row[j] * _term(kind, a, column[j])
             out[i, c] += total
+
+
+def _terms_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return g(a, b) for arrays; see `_term`."""
+    if kind == _ABSOLUTE:
+        return abs(a - b)
+    if kind == _CHI2:
+        total = a + b
+        return (a - b) ** 2 / np.where(total == 0, 1, total)
+    return np.minimum(a, b)
+
+
+def _slopes_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return dg(a, b) / da for arrays; see `_slope`."""
+    if kind == _ABSOLUTE:
+        return np.sign(a - b)
+    if kind == _CHI2:
+        total = a + b
+        u = (a - b) / np.where(total == 0, 1, total)
+        return u * (2.0 - u)
+    return 0.5 * (1.0 - np.sign(a - b))
+
+
+@_sum_terms.without_numba
+def _sum_terms_numpy(
+    kind: int, A: np.ndarray, Bt: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
+    out[...] = 0
+    for c in range(A.shape[1]):
+        out += weights[c] * _terms_numpy(kind, A[:, c, None], Bt[c])
+
+
+@_sum_by_column.without_numba
+def _sum_by_column_numpy(
+    kind: int, slopes: bool, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray
+) -> None:
+    function = _slopes_numpy if slopes else _terms_numpy
+    for c in range(A.shape[1]):
+        out[:, c] += np.sum(M * function(kind, A[:, c, None], Bt[c]), axis=1, dtype=np.float64)

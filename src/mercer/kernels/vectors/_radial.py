@@ -391,6 +391,15 @@ def _direct_squared_distances(
                 row[j] += t * t
 
 
+@_direct_squared_distances.without_numba
+def _direct_squared_distances_numpy(
+    A: np.ndarray, Bt: np.ndarray, inverse: np.ndarray, out: np.ndarray
+) -> None:
+    out[...] = 0.0
+    for c in range(A.shape[1]):
+        out += ((A[:, c, None] - Bt[c]) * inverse[c]) ** 2
+
+
 @jit("reassoc", "nsz")
 def _direct_moments(
     M: np.ndarray,
@@ -413,6 +422,21 @@ def _direct_moments(
                 square += M[i, j] * (t * t)
             first[i, c] += total
             second[c] += square
+
+
+@_direct_moments.without_numba
+def _direct_moments_numpy(
+    M: np.ndarray,
+    A: np.ndarray,
+    Bt: np.ndarray,
+    inverse: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> None:
+    for c in range(A.shape[1]):
+        t = (A[:, c, None] - Bt[c]) * inverse[c]
+        first[:, c] += np.sum(M * t, axis=1, dtype=first.dtype)
+        second[c] += np.sum(M * (t * t), dtype=second.dtype)
 
 
 def prepared_squared_norms(P: Prepared) -> np.ndarray:

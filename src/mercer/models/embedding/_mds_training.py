@@ -203,6 +203,22 @@ def _add_pairs(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyp
     return total
 
 
+@_add_pairs.without_numba
+def _add_pairs_numpy(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyped-def]
+    n, total = Z.shape[1], 0.0
+    for i in range(first, last):
+        start, m = i * n - (i * (i + 1)) // 2, n - 1 - i
+        t = Z[:, i + 1 :] - Z[:, i, None]
+        d = np.sqrt(np.sum(t * t, axis=0))
+        r = d - delta[start : start + m]
+        w = weights[start : start + m] if len(weights) else 1.0
+        total += np.sum(w * r * r)
+        t *= w * r / (d + 1e-300)
+        G[:, i + 1 :] += t
+        G[:, i] -= t.sum(axis=1)
+    return total
+
+
 class MDSResult(NamedTuple):
     """The coordinates Z, the final stress of each run, and the report of the solver."""
 

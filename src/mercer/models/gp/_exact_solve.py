@@ -153,6 +153,12 @@ def _mirror(A: np.ndarray) -> None:
             A[i, j] = A[j, i]
 
 
+@_mirror.without_numba
+def _mirror_numpy(A: np.ndarray) -> None:
+    for i in range(1, len(A)):
+        A[i, :i] = A[:i, i]
+
+
 def pullback_workspace(
     n: int, kernel: Kernel | None = None, *, n_threads: int | None = None
 ) -> int:

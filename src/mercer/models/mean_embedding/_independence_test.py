@@ -343,6 +343,13 @@ def _permuted_sums(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.nda
             out[b] += 2.0 * total
 
 
+@_permuted_sums.without_numba
+def _permuted_sums_numpy(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.ndarray) -> None:
+    lower = np.tril(A, -1)
+    for b, p in enumerate(orders):
+        out[b] = sum(2.0 * (lower[i] @ B[p[i], p]) + A[i, i] * B[p[i], p[i]] for i in range(len(A)))
+
+
 def _sums_over_features(
     blocks: Blocks | OneBlock,
     maps: Sequence[NystroemMap],

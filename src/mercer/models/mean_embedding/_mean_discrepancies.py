@@ -104,6 +104,11 @@ def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
             T[i, j] -= a[i] + b[j]
 
 
+@_subtract.without_numba
+def _subtract_numpy(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    T -= a[: len(T), None] + b[: T.shape[1]]
+
+
 @ignore_overflow
 def recentred_gram(kernel: Kernel, X: Points, max_memory: MemoryLimit = None) -> TiledGram:
     """Return the recentred kernel matrix K' as a tiled operator."""

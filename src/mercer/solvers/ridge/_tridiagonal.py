@@ -273,3 +273,13 @@ def _sweep(Qt: np.ndarray, D: np.ndarray, L: np.ndarray, y: np.ndarray, total: n
             for i in range(len(column)):
                 current[i] = column[i] - factor * current[i]
                 sums[i] += inverse * current[i] * current[i]
+
+
+@_sweep.without_numba
+def _sweep_numpy(
+    Qt: np.ndarray, D: np.ndarray, L: np.ndarray, y: np.ndarray, total: np.ndarray
+) -> None:
+    for k in range(len(Qt)):
+        y *= -L[:, k - 1, None] if k else 0.0
+        y += Qt[k]
+        total += y * y / D[:, k, None]
