@@ -1,17 +1,22 @@
 """Compiled functions compute the same in the interpreter, as loops and with NumPy."""
 
 import inspect
+import re
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mercer
 import mercer.compile as ahead_of_time
 from mercer._core import JIT_FUNCTIONS, JitFunction, bitcast_int, jit, resource_scope
 from mercer._core._interpreted import as_entry, as_interpreted
 from mercer._core._jit import _interpreted_form
 from mercer.gram._kernel_rows import add_weighted_rows
+from mercer.kernels import Gapped
+from mercer.kernels.strings._word_kernels import _weighted_profiles
 
 _SCALE = 0.5
 
@@ -74,6 +79,33 @@ def test_closures_are_replaced():
     copy = as_interpreted(function, _interpreted_form)
     assert copy(6.0) == 2.0 and type(copy.__closure__[-1].cell_contents) in (np.float64, type(copy))
     assert (copy.__name__, copy.__qualname__) == (function.__name__, function.__qualname__)
+
+
+def test_sums_of_bytes_do_not_overflow(monkeypatch):
+    """The 1444 pairs of equal words are counted in bytes."""
+    kernel, strings = Gapped(10, 5), ["A" * 47, "A" * 47]
+    wanted = kernel(strings[:1], strings[1:])
+    calls = []
+
+    def interpreted(*args):
+        calls.append(args)
+        return _loop_form(_weighted_profiles)(*args)
+
+    monkeypatch.setattr(_weighted_profiles, "_run", interpreted)
+    np.testing.assert_array_equal(kernel(strings[:1], strings[1:]), wanted)
+    assert len(calls) == 1
+
+
+def test_numba_is_imported_by_two_modules_only():
+    package = Path(mercer.__file__).parent
+    importing = {
+        path.name
+        for path in package.rglob("*.py")
+        if re.search(r"^\s*(?:import|from) (?:numba|llvmlite)\b", path.read_text("utf-8"), re.M)
+    }
+    assert importing == {"_jit.py", "_numba_hooks.py"}
+    source = (package / "_core" / "_jit.py").read_text("utf-8")
+    assert not re.search(r"numba\.core|llvmlite|dispatcher\._", source)
 
 
 # --- All functions of the library.

@@ -402,7 +402,7 @@ def _weighted_profiles(
                 for d in range(len(weights)):
                     total = 0
                     for j in range(t_words):
-                        total += counts[d, j]
+                        total += np.int64(counts[d, j])  # a byte would overflow in NumPy
                     values[pair] += weights[d] * total
                 counts[:] = 0
     return values
