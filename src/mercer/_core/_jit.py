@@ -114,7 +114,7 @@ class JitFunction:
             return self._interpreted
 
     def interpret(self) -> Callable:
-        """Run this function in the interpreter from now on; return what its calls execute."""
+        """Run this function in the interpreter from now on; return its new form."""
         self._run = as_entry(self.interpreted())
         return self._run
 
@@ -169,7 +169,7 @@ def bitcast_float(bits: Any) -> Any:
 
 
 def _interpreted_form(value: Any) -> Any:
-    """Return what replaces a global value when a function runs in the interpreter."""
+    """Return the replacement of a global value in a function that runs in the interpreter."""
     return value.interpreted() if isinstance(value, JitFunction) else value
 
 
@@ -268,7 +268,7 @@ class _Compiler:
             return dispatcher
 
     def _compiled_form(self, value: Any) -> Any:
-        """Return what replaces a global value in a compiled function."""
+        """Return the replacement of a global value in a compiled function."""
         if isinstance(value, JitFunction):
             return value.dispatcher()
         if self._plain is not None and any(value is f for f in _SCALAR_FUNCTIONS):

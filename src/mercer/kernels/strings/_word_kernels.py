@@ -400,9 +400,9 @@ def _weighted_profiles(
                         count[j] += np.uint8(np.uint8(row[j] | t_blocked[j]) == target)
             if i % 255 == 254 or i == s_words - 1:
                 for d in range(len(weights)):
-                    total = 0
+                    total = np.int64(0)  # a sum of bytes would overflow in NumPy
                     for j in range(t_words):
-                        total += np.int64(counts[d, j])  # a byte would overflow in NumPy
+                        total += counts[d, j]
                     values[pair] += weights[d] * total
                 counts[:] = 0
     return values
