@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 
-def with_substitutes(function: Callable, substitute: Callable[[Any], Any]) -> FunctionType:
+def with_substitutes(
+    function: Callable[..., Any], substitute: Callable[[Any], Any]
+) -> FunctionType:
     """Return a copy of a function in which the global names that it uses have other values.
 
     Parameters
@@ -60,7 +62,7 @@ def with_substitutes(function: Callable, substitute: Callable[[Any], Any]) -> Fu
     return copy
 
 
-def as_interpreted(function: Callable, substitute: Callable[[Any], Any]) -> FunctionType:
+def as_interpreted(function: Callable[..., Any], substitute: Callable[[Any], Any]) -> FunctionType:
     """Return a copy of a function that computes in Python as the compiled function does.
 
     `substitute` is that of `with_substitutes`; it is called before constants are converted.
@@ -71,7 +73,7 @@ def as_interpreted(function: Callable, substitute: Callable[[Any], Any]) -> Func
     return copy
 
 
-def as_entry(function: Callable) -> Callable:
+def as_entry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an interpreted function that converts its arguments, and suppresses warnings."""
 
     @wraps(function)

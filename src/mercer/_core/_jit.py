@@ -50,12 +50,12 @@ _lock = threading.RLock()
 class JitFunction:
     """A function that numba compiles at its first call with each combination of argument types."""
 
-    def __init__(self, function: Callable, fastmath: set[str]) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         self._function, self._fastmath = function, fastmath
-        self._numpy_form: Callable | None = None
+        self._numpy_form: Callable[..., Any] | None = None
         self._dispatcher: Any = None
-        self._interpreted: Callable | None = None
-        self._run: Callable | None = None
+        self._interpreted: Callable[..., Any] | None = None
+        self._run: Callable[..., Any] | None = None
         update_wrapper(self, function)
         JIT_FUNCTIONS.append(self)
 
@@ -71,7 +71,7 @@ class JitFunction:
             _compiler.report_failure(self, error)  # nothing has been computed yet
         return self(*args)
 
-    def without_numba(self, function: Callable) -> Callable:
+    def without_numba(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a function with the same result that uses NumPy; it runs if there is no numba.
 
         It is optional.  Loops over all entries of a matrix should have one.
@@ -105,7 +105,7 @@ class JitFunction:
                 self._dispatcher = _compiler.dispatcher(self._function, self._fastmath)
             return self._dispatcher
 
-    def interpreted(self) -> Callable:
+    def interpreted(self) -> Callable[..., Any]:
         """Return the Python function that computes the same in the interpreter."""
         with _lock:
             if self._interpreted is None:
@@ -113,7 +113,7 @@ class JitFunction:
                 self._interpreted = as_interpreted(function, _interpreted_form)
             return self._interpreted
 
-    def interpret(self) -> Callable:
+    def interpret(self) -> Callable[..., Any]:
         """Run this function in the interpreter from now on; return its new form."""
         self._run = as_entry(self.interpreted())
         return self._run
@@ -122,10 +122,10 @@ class JitFunction:
         """Discard the compiled function, so that the next call compiles it again."""
         self._dispatcher = self._run = None
 
-    def _prepare(self, args: tuple[Any, ...]) -> Callable:
+    def _prepare(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the function that a call executes, and store it."""
         with _lock:
-            dispatcher = self.dispatcher()
+            dispatcher: Callable[..., Any] | None = self.dispatcher()
             if dispatcher is None:
                 return self.interpret()
             _compiler.prepare(self, args)
@@ -133,7 +133,7 @@ class JitFunction:
             return dispatcher
 
 
-def jit(*fastmath: str) -> Callable[[Callable], JitFunction]:
+def jit(*fastmath: str) -> Callable[[Callable[..., Any]], JitFunction]:
     """Return a decorator that compiles a function at its first call.
 
     `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
@@ -230,7 +230,7 @@ class _Compiler:
         self._is_loaded = self._has_events = self._has_warned = False
         # Replacements of `fmin` and so on in compiled functions; None while LLVM instructions are
         # used, which needs no replacement.
-        self._plain: dict[Callable, Any] | None = None
+        self._plain: dict[Callable[..., Any], Any] | None = None
 
     def is_available(self) -> bool:
         """Import numba at the first call; return False and warn once if that is not possible."""
@@ -255,7 +255,7 @@ class _Compiler:
             refresh_target()
             self._numba = numba
 
-    def dispatcher(self, function: Callable, fastmath: set[str]) -> Any:
+    def dispatcher(self, function: Callable[..., Any], fastmath: set[str]) -> Any:
         """Return numba's dispatcher of a function; functions that it calls are compiled as well."""
         with _compile_clock:
             copy = with_substitutes(function, self._compiled_form)
@@ -322,7 +322,7 @@ def has_compiler() -> bool:
     return _compiler.is_available()
 
 
-def _on_compile_start(function: Callable) -> None:
+def _on_compile_start(function: Callable[..., Any]) -> None:
     _compile_clock.__enter__()
     if function.__module__.startswith("mercer."):
         _report_compilation(f"{function.__module__}.{function.__qualname__}")

@@ -26,10 +26,10 @@ import numpy as np
 class ScalarFunctions(NamedTuple):
     """The functions of numbers that have a faster or shorter form in compiled code."""
 
-    fmin: Callable
-    fmax: Callable
-    bitcast_int: Callable
-    bitcast_float: Callable
+    fmin: Callable[..., Any]
+    fmax: Callable[..., Any]
+    bitcast_int: Callable[..., Any]
+    bitcast_float: Callable[..., Any]
 
 
 def listen_to_compiler(
@@ -93,7 +93,7 @@ def lower_scalar_functions(numba: Any, functions: ScalarFunctions) -> BaseExcept
     return None
 
 
-def plain_scalar_functions(numba: Any, functions: ScalarFunctions) -> dict[Callable, Any]:
+def plain_scalar_functions(numba: Any, functions: ScalarFunctions) -> dict[Callable[..., Any], Any]:
     """Return compiled functions that replace `functions`, by the documented interface only.
 
     LLVM vectorises loops that contain them less often, and they take longer to compile.
@@ -110,7 +110,7 @@ def plain_scalar_functions(numba: Any, functions: ScalarFunctions) -> dict[Calla
         types.int32: lambda x: np.int32(x).view(np.float32),
     }
 
-    def bitcast(forms: dict[Any, Callable]) -> Callable:
+    def bitcast(forms: dict[Any, Callable[..., Any]]) -> Callable[..., Any]:
         def function(x: Any) -> Any:
             raise NotImplementedError  # a name for numba, which compiles one of `forms` instead
 
@@ -168,7 +168,7 @@ class _LayeredCache:
         return getattr(self._own, name)  # cache_path, save_overload, flush, ...
 
 
-def read_layered_cache(function: Callable, dispatcher: Any) -> BaseException | None:
+def read_layered_cache(function: Callable[..., Any], dispatcher: Any) -> BaseException | None:
     """Let a dispatcher also read `NUMBA_CACHE_DIR` and the `__pycache__` next to the source.
 
     Writable folders are skipped, because the dispatcher's own cache uses one of them.  Returns
@@ -205,6 +205,7 @@ def read_layered_cache(function: Callable, dispatcher: Any) -> BaseException | N
 def cache_folder(dispatcher: Any) -> str | None:
     """Return the folder to which a dispatcher writes compiled code, or None."""
     try:
-        return dispatcher.stats.cache_path
+        folder: str | None = dispatcher.stats.cache_path
     except Exception:
         return None
+    return folder

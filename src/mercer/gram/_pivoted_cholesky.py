@@ -437,7 +437,7 @@ def _draw_pivots(K: Any, uniforms: Any, floor: float, F: Any, residual: Any, piv
             residual[c] -= F[k, c] * F[k, c]
         residual[s] = 0.0
         pivots[k] = s
-    return pivots.shape[0]
+    return len(pivots)
 
 
 @_draw_pivots.without_numba

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -417,7 +417,7 @@ def _sum_by_column(
             out[i, c] += total
 
 
-def _terms_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _terms_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> Any:
     """Return g(a, b) for arrays; see `_term`."""
     if kind == _ABSOLUTE:
         return abs(a - b)
@@ -427,7 +427,7 @@ def _terms_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.minimum(a, b)
 
 
-def _slopes_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _slopes_numpy(kind: int, a: np.ndarray, b: np.ndarray) -> Any:
     """Return dg(a, b) / da for arrays; see `_slope`."""
     if kind == _ABSOLUTE:
         return np.sign(a - b)
