@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import mercer
 from tools import build_metadata, check_dist, offline
@@ -243,7 +244,8 @@ def test_the_table_of_minimum_versions():
         r"^\| ([\w-]+) \| ([\d.]+) \|$", (ROOT / "docs" / "stability.md").read_text("utf-8"), re.M
     )
     project = PROJECT["project"]
-    declared = [requirement.split(">=") for requirement in project["dependencies"]]
+    requirements = [Requirement(text) for text in project["dependencies"]]
+    declared = [[one.name, str(one.specifier).removeprefix(">=")] for one in requirements]
     declared = [["python", project["requires-python"].removeprefix(">=")], *declared]
     assert sorted((name.lower(), version) for name, version in rows) == sorted(
         (name, version) for name, version in declared
