@@ -165,7 +165,8 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
     rng = np.random.default_rng(0)
     X = rng.random((_N_POINTS, _N_FEATURES))
     for dtype in (np.float64, np.float32):
-        narrow, wide = X.astype(dtype), np.tile(X, 4).astype(dtype)
+        narrow: np.ndarray = X.astype(dtype)
+        wide: np.ndarray = np.tile(narrow, 4)
         for name in estimators.__all__:
             kind = getattr(estimators, name)
             if hasattr(kind, "fit"):

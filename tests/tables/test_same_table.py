@@ -85,7 +85,7 @@ def expected_column(name, values):
     if kind in ("words", "codes"):
         return np.array(values, dtype=object)
     if kind in ("moments", "days"):
-        return np.array([np.datetime64("NaT") if v is None else v for v in values], "M8[us]")
+        return np.array([np.datetime64("NaT", "us") if v is None else v for v in values], "M8[us]")
     return np.array([math.nan if v is None else float(v) for v in values])
 
 

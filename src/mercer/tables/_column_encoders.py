@@ -239,7 +239,7 @@ class DateColumn:
         column = table.column(self.name)
         if column.dtype.kind == "M":
             return column
-        return np.full(len(table), np.datetime64("NaT"), dtype="datetime64[us]")
+        return np.full(len(table), np.datetime64("NaT", "us"))
 
     def unusable(self, table: Table) -> np.ndarray:
         """Return a mask of the values that are present, but not dates."""
@@ -387,7 +387,7 @@ def phase(dates: np.ndarray, period: str) -> np.ndarray:
     dates = dates.astype("datetime64[us]")
     if period == "year":
         start = dates.astype("datetime64[Y]")
-        end = (start + 1).astype("datetime64[us]")
+        end = (start + np.timedelta64(1, "Y")).astype("datetime64[us]")
         start = start.astype("datetime64[us]")
         length = (end - start).astype(np.int64)
     else:

@@ -305,7 +305,7 @@ def take_categories(column: TypedColumn, codes: np.ndarray) -> TypedColumn:
     values, is_missing = column.values, codes < 0
     if isinstance(values, UnreadableColumn):
         return column._replace(values=UnreadableColumn(values.reason, len(codes)))
-    missing_values = {"f": np.nan, "M": np.datetime64("NaT")}
+    missing_values = {"f": np.nan, "M": np.datetime64("NaT", "us")}
     missing: Any = missing_values.get(values.dtype.kind)  # None for text
     if not len(values):
         return column._replace(values=np.full(len(codes), missing, dtype=values.dtype))

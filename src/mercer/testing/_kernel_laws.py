@@ -140,7 +140,7 @@ def _check_tiles(
         P = kernel.prepare(X)
         Q = P if second is None else kernel.prepare(second, like=P)
         block = kernel(X, second)
-        n, m = block.shape
+        n, m = map(int, block.shape)
         out = np.full_like(block, np.nan)
         halves = [[slice(0, k // 2), slice(k // 2, k)] for k in (n, m)]
         for some, others in itertools.product(*halves):

@@ -19,7 +19,7 @@ AGE[RNG.random(N) < 0.1] = np.nan
 CITY = RNG.choice(np.array(["Bonn", "Köln", "Aachen"], dtype=object), N, p=[0.5, 0.3, 0.2])
 CITY[:9] = None
 DATE = np.datetime64("2023-03-01") + RNG.integers(0, 500, N)
-DATE[20:24] = np.datetime64("NaT")
+DATE[20:24] = "NaT"
 TIME = np.datetime64("2024-05-01T08:00:00") + RNG.integers(0, 40_000, N)
 STATION = np.array([f"station {k:02d}" for k in np.sort(RNG.geometric(0.05, N) % 43)], dtype=object)
 VISITS = RNG.poisson(9, N)

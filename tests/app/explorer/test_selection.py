@@ -32,7 +32,7 @@ def random_columns():
     for name in ("normal", "rounded", "grade", "signed"):
         columns[name][rng.random(N) < 0.15] = np.nan
     columns["date"] = columns["date"].astype("M8[us]")
-    columns["date"][rng.random(N) < 0.1] = np.datetime64("NaT")
+    columns["date"][rng.random(N) < 0.1] = "NaT"
     columns["city"][rng.random(N) < 0.2] = None
     return columns
 

@@ -235,7 +235,7 @@ class PreImageTarget:
             return values
         if isinstance(kernel, Polynomial):
             root = np.sign(values) * np.abs(values) ** (1.0 / kernel.degree)
-            return (root - kernel.coef0) / kernel.gamma
+            return (root - kernel.coef0) / float(kernel.gamma)
         if isinstance(kernel, RBF):
             return -2.0 * np.log(values)
         X = np.asarray(self.candidates) / kernel._scale(np.shape(self.candidates)[1])

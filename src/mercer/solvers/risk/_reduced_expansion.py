@@ -260,7 +260,7 @@ class ReducedExpansionRisk:
         variance = np.maximum(self.weights @ squares - np.square(self.weights @ self.X), 0.0)
         step = 1e-3 * np.sqrt(np.maximum(variance, 0.01 * variance.mean()))
         step = np.where(step > 0, step, 1e-3)
-        signs = np.eye(d)
+        signs: np.ndarray = np.eye(d)
         if d > _TUNING.n_scale_moves:
             signs = rng.choice([-1.0, 1.0], size=(_TUNING.n_scale_moves, d))
         total = np.zeros(d)
