@@ -104,7 +104,7 @@ if __name__ == "__main__":
     for name, (make, points) in MODELS.items():
         if name not in answers:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore", UserWarning)
                 model = make()
             mercer.save(model, FOLDER / f"{name}.safetensors")
             answers[name] = answer(model, points)

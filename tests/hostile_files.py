@@ -481,7 +481,7 @@ def run(count, seed=0, *, use=False, every=None):
     ends = collections.Counter()
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         originals = bases(folder)
         path = os.path.join(folder, "hostile")
         for i in range(count):

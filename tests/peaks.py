@@ -132,7 +132,7 @@ def main(*cells: str) -> None:
     """Print a line of JSON for each cell, index:n:budget (index in zoo.ESTIMATORS, points, MiB)."""
     from zoo import ESTIMATORS
 
-    warnings.simplefilter("ignore")  # convergence warnings are tested elsewhere
+    warnings.simplefilter("ignore", UserWarning)  # convergence warnings are tested elsewhere
     signal.signal(signal.SIGALRM, stop)
     warm_up()
     for number, n, budget in (map(int, cell.split(":")) for cell in cells):

@@ -48,7 +48,7 @@ def test_a_busy_machine_costs_no_more_than_a_share_of_the_processors(name):
     context = multiprocessing.get_context("spawn")
     others = [context.Process(target=spin, daemon=True) for _ in range(os.cpu_count() or 1)]
     with warnings.catch_warnings(), threadpool_limits(limits=2, user_api="blas"):
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         CALLS[name]()  # compile first
         alone = min(waits(CALLS[name])[1] for _ in range(3))
         for other in others:

@@ -76,6 +76,26 @@ def early_returns(source):
                     nodes += ast.iter_child_nodes(node)
 
 
+def filters_of_every_category(source):
+    """Yield (line, function) for each filter that also applies to deprecation warnings.
+
+    A filter is specific if it names a category or a message, or if it turns warnings into errors.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="simplefilter" as name), args=[action], keywords=[]
+            ):
+                if not (isinstance(action, ast.Constant) and action.value == "error"):
+                    yield node.lineno, name
+            case ast.Call(
+                func=ast.Attribute(attr="filterwarnings" as name),
+                args=[ast.Constant(value="ignore" | "always" | "default" | "once" | "module")],
+                keywords=[],
+            ):
+                yield node.lineno, name
+
+
 def test_layers():
     run(Path(sys.executable).with_name("lint-imports"), "--no-cache")
 
@@ -145,6 +165,35 @@ def test_no_test_returns_early():
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     found = {path.name: list(early_returns(path.read_text("utf-8"))) for path in files}
     assert len(files) > 100 and {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_warnings_of_coming_removals_are_not_filtered():
+    """Neither mercer nor its tests hide a DeprecationWarning or FutureWarning of a dependency."""
+    tests = {path: path.read_text("utf-8") for path in sorted(ROOT.glob("tests/**/*.py"))}
+    assert sum("simplefilter" in source for source in tests.values()) > 20
+    found = {
+        str(path.relative_to(ROOT)): list(filters_of_every_category(source))
+        for path, source in {**SOURCES, **tests}.items()
+    }
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("warnings.simplefilter('ignore')", [1]),
+        ("warnings.simplefilter('always')", [1]),
+        ("warnings.simplefilter('ignore', UserWarning)", []),
+        ("warnings.simplefilter('ignore', category=UserWarning)", []),
+        ("warnings.simplefilter('error')", []),
+        ("warnings.filterwarnings('ignore')", [1]),
+        ("warnings.filterwarnings('ignore', 'nu=0.5 leaves no margin')", []),
+        ("@pytest.mark.filterwarnings('ignore')\ndef test(): pass", [1]),
+        ("@pytest.mark.filterwarnings('ignore::UserWarning')\ndef test(): pass", []),
+    ],
+)
+def test_filters_of_every_category_are_found_precisely(source, lines):
+    assert [line for line, _ in filters_of_every_category(source)] == lines
 
 
 def test_no_module_contains_an_absolute_path():

@@ -65,7 +65,7 @@ def test_some_functions_are_stored_in_the_cache_folder(tmp_path):
     assert f"{count[1]} signatures of {count[2]} functions: all were already compiled" in said[1]
 
 
-@pytest.mark.filterwarnings("ignore")  # targets without noise
+@pytest.mark.filterwarnings("ignore::UserWarning")  # targets without noise
 def test_all_functions_are_called(capsys):
     """The command, in this process and with the cache of the other tests."""
     assert main() == 0

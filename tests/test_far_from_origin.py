@@ -43,7 +43,7 @@ LOSS = "rounding error is up to"
 )
 def test_sparse_points_that_cancel_are_reported(fit, offset):
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         with contextlib.suppress(ValueError):
             fit(sp.csr_array(A + offset))
     assert any(LOSS in str(warning.message) for warning in caught)

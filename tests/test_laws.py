@@ -183,7 +183,7 @@ def test_solvers_of_vectors(solver):
     risk = ReducedExpansionRisk(RBF(), X, np.sin(X), Squared(), np.full(40, 1 / 40), alpha=1e-3)
     with warnings.catch_warnings():
         # with so few iterations, the solver warns that J still decreases
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         found, again = (solver.minimize(risk, X[:4]) for _ in range(2))
     np.testing.assert_array_equal(found.fit.vectors, again.fit.vectors)
     assert found.fit.value <= risk.fit_weights(X[:4]).value

@@ -85,7 +85,7 @@ def test_no_method_of_a_small_model_uses_a_second_thread(kind, monkeypatch):
     X, y = problem(kind)
     found = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fits that stop early
+        warnings.simplefilter("ignore", UserWarning)  # fits that stop early
         model.fit(X, y)  # compile first
         for name in methods_of(kind):
             if not hasattr(model, name):  # not all losses have probabilities
@@ -139,7 +139,7 @@ def test_every_public_function_is_on_the_list():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_uses_a_second_thread_for_a_small_problem(name, monkeypatch):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         FUNCTIONS[name]()  # compile first
         with watching(monkeypatch) as ran:
             FUNCTIONS[name]()

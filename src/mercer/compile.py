@@ -125,7 +125,8 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
     loops = [loop for loop in JIT_FUNCTIONS if loop.name.startswith(f"{__package__}.")]
     before, known, tasks = compile_seconds(), len(COMPILED_FUNCTIONS), list(_tasks())
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # warnings about these small, random data are irrelevant
+        for category in (UserWarning, RuntimeWarning):  # irrelevant for these small, random data
+            warnings.simplefilter("ignore", category)
         for done, (name, task) in enumerate(tasks, start=1):
             task()
             if log is not None:

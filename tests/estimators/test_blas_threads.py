@@ -39,7 +39,7 @@ def test_every_fit_of_few_points_has_one_thread(kind):
     rng = np.random.default_rng(0)
     X = Watched(np.abs(rng.normal(size=(60, 3))))  # nonnegative, for kernels on histograms
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fits that stop early
+        warnings.simplefilter("ignore", UserWarning)  # fits that stop early
         FITS[kind].fit(X, (np.arange(60) % 2).astype(float))
     assert X.seen == {1}
     assert blas_threads() == {2}

@@ -55,7 +55,7 @@ def test_compiling_is_reported_and_not_counted(name, slow, capsys):
     f = X[:, 0] - X[:, 1]
     y = (f > 0).astype(int) if is_classifier(model) else np.abs(f)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         clone(model).fit(X, y)  # the real compilation
         for loop in slow.values():
             del loop.warm
@@ -72,7 +72,7 @@ def test_compiling_is_reported_and_not_counted(name, slow, capsys):
     for report in reports(model):
         assert report.seconds <= seconds - SECONDS * len(slow)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         model.set_params(verbose=0).fit(X, y)
     assert capsys.readouterr().out == ""
 

@@ -30,7 +30,7 @@ def by_name(model):
 def test_every_attribute_of_a_fitted_estimator_is_declared(model):
     model = clone(model)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         y = (np.median(Y) < Y).astype(int) if is_classifier(model) else Y
         model.fit(X, y) if "y" in inspect.signature(model.fit).parameters else model.fit(X)
     found = vars(model).keys() - model.get_params(deep=False).keys() - VALIDATION

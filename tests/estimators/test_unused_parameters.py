@@ -46,7 +46,7 @@ def test_every_estimator_warns_of_what_its_kernel_ignores(model, name, kernel):
     if isinstance(model, Nystroem) and kernel is values_of:
         pytest.skip("Nystroem raises an error, see the test below")
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         with suppress(ValueError, TypeError):  # some estimators do not accept all of the kernels
             candidate.fit(X, target)
     texts = [str(w.message) for w in caught if w.category is UserWarning]

@@ -106,7 +106,7 @@ def test_exact_is_exact(name, many):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_auto_is_exact_or_warns(name, many):
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         model = fitted(name)
     assert (model.report_.status is Status.APPROXIMATE) == bool(said)
 

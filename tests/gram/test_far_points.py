@@ -97,7 +97,8 @@ def right_neighbours(kernel, X, k, index, squared, rtol):
 def neighbours_of_fit(kernel, X, k):
     """Return the neighbours among the training points, and whether a warning was issued."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        for category in (UserWarning, RuntimeWarning):  # Exp overflows
+            warnings.simplefilter("always", category)
         model = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, np.arange(len(X)) % 2)
         distances, index = model.kneighbors()
     return index, distances**2, any("rounding" in str(w.message) for w in caught)

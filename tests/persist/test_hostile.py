@@ -25,7 +25,7 @@ def test_hostile_files_are_refused(seed):
 @pytest.fixture(scope="module")
 def originals():
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         return hostile.bases(folder)
 
 

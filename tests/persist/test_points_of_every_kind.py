@@ -159,7 +159,8 @@ def fitted(name, kind, several=False):
     """Return a fitted model, or None if this estimator does not accept these points."""
     with warnings.catch_warnings():
         # there are few points, and the fit itself is not tested here
-        warnings.simplefilter("ignore")
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", category)
         try:
             model = prepared(name, kind)
             return model.fit(kind.points, targets(model, several))
@@ -215,7 +216,7 @@ def test_learning_continues_after_loading(name, tmp_path):
         y, parts = targets(whole, False), (slice(0, 7), slice(7, 8), slice(8, TRAINED))
         first = {"classes": np.unique(y)} if is_classifier(whole) else {}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore", UserWarning)
             try:
                 interrupted = clone(whole)
                 whole.partial_fit(take(points, parts[0]), y[parts[0]], **first)

@@ -91,7 +91,7 @@ def matrix(F):
 def recorded(act):
     """Return the result, or None after an error, and the texts of its ConvergenceWarnings."""
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         try:
             found = act()
         except (NotPositiveDefiniteError, ValueError):

@@ -391,7 +391,7 @@ def _replacing(method: Method) -> Method:
 def _plan_of(model: Any, X: Points, y: object = None, *_: Any, **__: Any) -> Any:
     """Return the plan of a fit; None if it is not available or the arguments are not valid."""
     with suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UserWarning)
         return model.plan(X, y)
     return None
 

@@ -178,8 +178,8 @@ class Callable(PairwiseKernel):
         # (2, 3).  A function of two points, such as `x @ z`, can do so if there are three columns.
         # Therefore also call it with 1 and 1 points; such a function cannot return shape (1, 1).
         two, three = (np.arange(m) % length(X) for m in (2, 3))
-        with warnings.catch_warnings():  # a call with the wrong contract may warn
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Warning)  # a call with the wrong contract may warn
             try:
                 self._block(take(X, two), take(X, three))
                 self._block(take(X, [0]), take(X, [0]))

@@ -97,7 +97,8 @@ class ExcelSource(Source):
         openpyxl = import_openpyxl(f"reading {self.name}")
         try:
             with self.path.open("rb") as raw, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about features of Excel that are not read
+                # openpyxl warns about features of Excel that it does not read
+                warnings.simplefilter("ignore", UserWarning)
                 book = openpyxl.load_workbook(raw, read_only=True, data_only=True)
                 try:
                     return self._rows_of_book(book)

@@ -274,7 +274,7 @@ def check_status(
 
 def _check_system(laws: Laws, factor: Any, dtype: Any, A: np.ndarray, y: np.ndarray) -> None:
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         a = factor.solve(y)
     Y, a = np.reshape(y, (len(A), -1)), np.reshape(a, (len(A), -1)).astype(np.longdouble)
     size = np.where(Y.any(axis=0), _norms(Y), 1.0)
@@ -306,7 +306,7 @@ def _check_refusal(laws: Laws, A: np.ndarray, dtype: Any, error: Exception) -> N
 
 def _check_pairs(laws: Laws, gram: Any, K: np.ndarray, k: int) -> None:
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         pairs = laws.subject.eigenpairs(gram, k)
     values, U = pairs.values.astype(np.longdouble), pairs.vectors.astype(np.longdouble)
     true = _norms(K @ U - U * values)

@@ -161,7 +161,7 @@ def compare(
 def _fit_and_evaluate(name: str, model: Any, X: Points, evaluate: _Evaluation) -> ModelResult:
     """Fit and evaluate a model; if it fails, the `note` of the result contains the reason."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", Warning)  # issued again below
         try:
             result = evaluate(_fit(name, model, X))
         except Exception as error:  # the failure of one model must not stop the comparison
