@@ -1,6 +1,7 @@
 """Random Fourier features: frequencies, compared with their kernels."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from mercer.kernels import (
     Sum,
     White,
     random_features,
+    skewed_features,
 )
 from mercer.kernels.features import _spectral_density as spectra
 from mercer.kernels.features._fourier_features import _sobol
@@ -404,3 +406,10 @@ def test_kernels_without_random_features(k, name):
 def test_refusals(make, text):
     with pytest.raises((TypeError, ValueError), match=text):
         make()
+
+
+def test_a_random_state_of_numpy_is_a_seed():
+    for draw in (partial(random_features, RBF()), skewed_features):
+        a, b = (draw(2, 8, random_state=np.random.RandomState(3))(np.abs(X[:, :2])) for _ in "ab")
+        np.testing.assert_array_equal(a, b)
+        assert not np.allclose(a, draw(2, 8, random_state=3)(np.abs(X[:, :2])))

@@ -42,6 +42,7 @@ from mercer.kernels import (
     Precomputed,
     RandomWalk,
     Select,
+    _memoised_kernel,
     memoise,
     unwrap,
 )
@@ -292,6 +293,13 @@ def test_points_of_any_collection_are_found_again(X):
     assert len(calls) == 25 * 26 // 2
 
 
+def test_the_key_of_a_row_does_not_depend_on_the_type_of_its_number():
+    frame = pd.DataFrame({"a": ["x", "x"]}, index=[1, 2])
+    rows = [frame.iloc[0].rename(1), frame.iloc[0].rename(np.int64(1)), frame.iloc[1]]
+    keys = list(map(_memoised_kernel._key, rows))
+    assert keys[0] == keys[1] != keys[2]
+
+
 @pytest.mark.parametrize(
     ("x", "z"),
     [(1, True), (1, 1.0), (0.0, -0.0), ((1,), (1.0,)), ([1], [True]), ("a", np.str_("a"))],
@@ -324,7 +332,9 @@ def reachable(root):
             continue
         seen[id(value)] = value
         yield value
-        stack += list(getattr(value, "__dict__", {}).values())
+        attributes = getattr(value, "__dict__", {})
+        if isinstance(attributes, dict):  # libraries of llvmlite return a function for every name
+            stack += list(attributes.values())
         slots = [name for c in type(value).__mro__ for name in getattr(c, "__slots__", ())]
         stack += [getattr(value, name) for name in slots if hasattr(value, name)]
         if isinstance(value, dict):

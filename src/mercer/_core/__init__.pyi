@@ -7,6 +7,7 @@ from ._arguments import (
     as_generator,
     check_choice,
     is_count,
+    numpy_generator,
     seeded_generator,
 )
 from ._constructors import closest_name, explain_arguments, first_known, short_repr
@@ -169,6 +170,7 @@ __all__ = [
     "linalg",
     "map_in_threads",
     "not_finite_error",
+    "numpy_generator",
     "one_blas_thread",
     "optional_type",
     "ordered_sum",

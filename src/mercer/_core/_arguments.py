@@ -45,14 +45,20 @@ def as_generator(random_state: RandomState | Sequence[Any]) -> Any:
     return np.random.default_rng(random_state)
 
 
+def numpy_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a `numpy.random.Generator` for a random_state; None means a new seed.
+
+    If `random_state` is a RandomState, it draws the seed of the generator.
+    """
+    rng: np.random.Generator | np.random.RandomState = as_generator(random_state)
+    if isinstance(rng, np.random.RandomState):  # NumPy accepts it since version 2.2
+        return np.random.default_rng(rng.randint(2**31))
+    return rng
+
+
 def seeded_generator(random_state: RandomState) -> np.random.Generator:
     """Return a `numpy.random.Generator` for a random_state; None means the fixed seed 0.
 
     If `random_state` is a RandomState, it draws the seed of the generator.
     """
-    rng: np.random.Generator | np.random.RandomState = as_generator(
-        0 if random_state is None else random_state
-    )
-    if isinstance(rng, np.random.RandomState):
-        return np.random.default_rng(rng.randint(2**31))
-    return rng
+    return numpy_generator(0 if random_state is None else random_state)

@@ -347,5 +347,7 @@ def _key(x: Any) -> Any:
         return kind, tuple(map(_key, x._arrays()))
     if is_table(x) and len(x.shape) == 1:  # a data frame row, a new object at each access
         names = x.index if hasattr(x, "index") else ()
-        return kind, _key(x.name), tuple(map(_key, names)), tuple(map(_key, x))
+        # The name of the same row is an int or a np.int64, depending on the index of the table.
+        name = x.name.item() if isinstance(x.name, np.generic) else x.name
+        return kind, _key(name), tuple(map(_key, names)), tuple(map(_key, x))
     return kind, id(x)

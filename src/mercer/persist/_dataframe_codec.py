@@ -76,7 +76,8 @@ def _polars_column(column: Frame, where: str) -> Column:
     if name == "String" or name.startswith(("Categorical", "Enum")):
         return ("String", column.to_list())  # categories are loaded as strings
     if name in _POLARS_NUMBERS:
-        return (name, column.fill_null(0).to_numpy(), column.is_null().to_numpy())
+        filled = column.fill_null(False if name == "Boolean" else 0)
+        return (name, filled.to_numpy(), column.is_null().to_numpy())
     raise TypeError(
         f"{where} has the column {column.name!r} of type {name}; cast it to numbers or strings"
     )

@@ -30,6 +30,7 @@ from mercer.models.gp import (
     InducingBound,
     MarginalLikelihood,
     StochasticLikelihood,
+    _stochastic_likelihood,
     maximise,
 )
 from mercer.models.gp._inducing_bound import Projection
@@ -483,3 +484,18 @@ def test_a_kernel_without_derivatives_in_tiles():
         assert np.isfinite(likelihood.value())
     with pytest.raises(NotDifferentiableError, match="not for its tiles"):
         likelihood.value_and_gradient()
+
+
+def test_eigenvalues_of_a_tridiagonal_matrix_if_the_default_algorithm_fails(monkeypatch):
+    plain = _stochastic_likelihood.eigh_tridiagonal
+
+    def fails(diagonal, off_diagonal, lapack_driver="auto"):
+        if lapack_driver == "auto":
+            raise np.linalg.LinAlgError("stemr (eigh_tridiagonal) did not converge")
+        return plain(diagonal, off_diagonal, lapack_driver=lapack_driver)
+
+    monkeypatch.setattr(_stochastic_likelihood, "eigh_tridiagonal", fails)
+    diagonal, off_diagonal = np.arange(1.0, 6.0), np.array([0.5, 1.0, 1e-9, 0.3])
+    values, vectors = _stochastic_likelihood._tridiagonal_eigh(diagonal, off_diagonal)
+    A = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
+    np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-13)

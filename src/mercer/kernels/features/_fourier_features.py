@@ -38,7 +38,7 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..._core import ENTRY_WORK, Points, RandomState, run_in_threads, slices
+from ..._core import ENTRY_WORK, Points, RandomState, numpy_generator, run_in_threads, slices
 from .._base import Kernel, node
 from .._dataclass import format_brief
 from ..vectors._fast_math import scaled_sincos
@@ -247,7 +247,7 @@ def random_features(
             f"{2 * len(terms)} features, preferably several hundred per term"
         )
     counts = _pairs_per_term(np.array([term.size if term.draws else 0.0 for term in terms]), pairs)
-    rng = np.random.default_rng(random_state)
+    rng = numpy_generator(random_state)
     frequencies = np.zeros((pairs, int(n_columns)))
     for rows, term in zip(np.split(np.arange(pairs), np.cumsum(counts)[:-1]), terms, strict=True):
         frequencies[rows] = _draw_frequencies(term, *frequencies[rows].shape, method, rng)
@@ -276,7 +276,7 @@ def skewed_features(
         The number of features, an even number.
     method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How to draw the frequencies, see `random_features`.
-    random_state : None, int or Generator, optional
+    random_state : int, Generator, RandomState or None, default=None
         The same seed gives the same basis.
 
     Returns
@@ -296,7 +296,7 @@ def skewed_features(
     law = FrequencyDistribution(
         (), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi
     )
-    rng, pairs = np.random.default_rng(random_state), int(n_features) // 2
+    rng, pairs = numpy_generator(random_state), int(n_features) // 2
     return FourierBasis(
         _draw_frequencies(SpectralTerm(1.0, (law,)), pairs, int(n_columns), method, rng)
     )

@@ -23,7 +23,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
+from scipy.linalg import LinAlgError, eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
@@ -134,9 +134,21 @@ class CGSolution(NamedTuple):
             return 0.0
         diagonal = 1.0 / a
         diagonal[1:] += b[:-1] / a[:-1]
-        nodes, vectors = eigh_tridiagonal(diagonal, np.sqrt(np.maximum(b[:-1], 0.0)) / a[:-1])
+        nodes, vectors = _tridiagonal_eigh(diagonal, np.sqrt(np.maximum(b[:-1], 0.0)) / a[:-1])
         # the eigenvalues are at least 1 in exact arithmetic, because P~ <= C~
         return float(self.sizes[c] * (vectors[0] ** 2 @ np.log(np.maximum(nodes, 1.0))))
+
+
+def _tridiagonal_eigh(diagonal: np.ndarray, off_diagonal: np.ndarray) -> tuple[Any, Any]:
+    """Return all eigenvalues and eigenvectors of a symmetric tridiagonal matrix.
+
+    MRRR, SciPy's default, is faster than the QR algorithm, but in some versions of LAPACK it fails
+    for matrices with clustered eigenvalues.
+    """
+    try:
+        return eigh_tridiagonal(diagonal, off_diagonal)
+    except LinAlgError:
+        return eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stev")
 
 
 class Preconditioned:

@@ -37,6 +37,7 @@ from ..._core import (
     length,
     one_blas_thread,
     ordered_sum,
+    seeded_generator,
     warn_caller,
 )
 from ..._core.linalg import cho_solve, lapack, solve_triangular
@@ -193,8 +194,7 @@ class Krill:
             return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
         passes = _Passes(phi, X, weights, n_threads)
         with one_blas_thread:  # results are then identical for any number of threads
-            seed = 0 if self.random_state is None else self.random_state
-            sketch = passes.sketch(np.random.default_rng(seed))
+            sketch = passes.sketch(seeded_generator(self.random_state))
             if log is not None:
                 log(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
             square = sketch.T @ sketch
