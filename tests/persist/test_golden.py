@@ -4,6 +4,7 @@ import json
 
 import golden_models
 import numpy as np
+import pandas as pd
 import pytest
 import safetensors
 
@@ -14,6 +15,7 @@ from mercer.persist._safetensors_file import read
 
 # The coordinates of new points minimise a function, which stops at a tolerance.
 ITERATIVE = {"BayesianGPLVM", "GPLVM", "MetricMDS"}
+PANDAS_MAJOR_VERSION = int(pd.__version__.partition(".")[0])
 ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
 
 
@@ -47,7 +49,8 @@ def test_golden_files(name, mmap):
     encoder = Encoder()
     state = json.loads(json.dumps(encoder.encode(model)))
     metadata, tensors = read(path, mapped=True)
-    if not mmap:  # memory-mapped arrays are read-only
+    # Memory-mapped arrays are read-only, and pandas 2 has no default type for strings.
+    if not mmap and not (name == "table" and PANDAS_MAJOR_VERSION < 3):
         assert state == with_present_names(json.loads(metadata["state"]))
     assert encoder.arrays.keys() == tensors.keys()
     for tensor, array in encoder.arrays.items():

@@ -65,7 +65,8 @@ def test_predictions_in_python_have_the_same_bits_as_in_the_shell(mercer, tmp_pa
     mercer("fit", "gp", path, "--target", "y", "--standardize", "-o", "m.mercer")
     told = columns(mercer("predict", "m.mercer", path, "--std").out)
     trained = load_trained("m.mercer")
-    assert told["prediction"] == [repr(v) for v in trained.predict(pd.read_csv(path)).tolist()]
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    assert told["prediction"] == [repr(v) for v in trained.predict(frame).tolist()]
     blocks = map(trained.row_recipe.transform, open_table(path).blocks())
     std = [predict_observations(trained.estimator, X)[1] for X in blocks]
     assert told["std"] == [repr(value) for value in np.concatenate(std).tolist()]
