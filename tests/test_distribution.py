@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 import mercer
 from tools import build_metadata, check_dist, offline
@@ -237,19 +236,6 @@ def test_the_guard_refuses_names_of_other_computers(capfd):
 
 
 # --- policies ----------------------------------------------------------------------------------
-
-
-def test_the_table_of_minimum_versions():
-    rows = re.findall(
-        r"^\| ([\w-]+) \| ([\d.]+) \|$", (ROOT / "docs" / "stability.md").read_text("utf-8"), re.M
-    )
-    project = PROJECT["project"]
-    requirements = [Requirement(text) for text in project["dependencies"]]
-    declared = [[one.name, str(one.specifier).removeprefix(">=")] for one in requirements]
-    declared = [["python", project["requires-python"].removeprefix(">=")], *declared]
-    assert sorted((name.lower(), version) for name, version in rows) == sorted(
-        (name, version) for name, version in declared
-    )
 
 
 def test_the_citation_has_the_version_of_the_last_release():
