@@ -234,6 +234,66 @@ print(warning.message)
     assert "loops run as Python code" in done.stdout
 
 
+def test_a_failure_that_two_threads_notice_is_reported_once():
+    """The second report concerns code that no longer runs, and must not disable the compiler."""
+    code = """
+import numpy as np
+from mercer._core import fmax, jit
+from mercer._core._jit import _compiler
+
+@jit()
+def positive(x):
+    return fmax(x, 0.0)
+
+dispatcher = positive._prepare((-1.0,))
+error = AttributeError("declare_intrinsic")
+for _ in range(2):
+    _compiler.report_failure(positive, dispatcher, error)
+assert _compiler._plain is not None and positive._run is None
+assert positive(-1.0) == 0.0 and positive.signatures
+"""
+    done = run(code)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("damage", ["index", "code", "full disk"])
+def test_loops_are_compiled_if_the_cache_fails(damage, tmp_path):
+    """They are not interpreted, and one warning says what to do."""
+    (tmp_path / "loops.py").write_text(
+        "from mercer._core import jit\n\n\n@jit()\ndef half(x):\n    return x / 2.0\n\n\n"
+        "@jit()\ndef twice(x):\n    return half(x) * 4.0\n"
+    )
+    code = f"""
+import sys, warnings
+sys.path.insert(0, {str(tmp_path)!r})
+from loops import half, twice
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert twice(3.0) == half(12.0) == 6.0
+assert twice.signatures and half.signatures
+print(*[w.message for w in caught])
+"""
+    folder = str(tmp_path / "cache")
+    assert run(code, NUMBA_CACHE_DIR=folder).stdout.strip() == ""
+    if damage == "full disk":
+        code = (
+            "import numba.core.caching as m\n"
+            "def save(*_):\n    raise OSError(28, 'No space left on device')\n"
+            "m.IndexDataCacheFile.save = save\n"
+        ) + code
+        folder = str(tmp_path / "other")
+    else:
+        paths = list(Path(folder).rglob("*.nbi" if damage == "index" else "*.nbc"))
+        assert paths
+        for path in paths:
+            path.write_bytes(path.read_bytes()[:40])
+    done = run(code, NUMBA_CACHE_DIR=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("numba cannot use its cache of compiled loops") == 1
+    assert "If the disk is full, free space" in done.stdout
+    assert "Python code" not in done.stdout
+
+
 def test_errors_of_a_function_are_raised():
     code = """
 from mercer._core import jit

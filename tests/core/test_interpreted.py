@@ -12,8 +12,8 @@ import pytest
 import mercer
 import mercer.compile as ahead_of_time
 from mercer._core import JIT_FUNCTIONS, JitFunction, bitcast_int, jit, resource_scope
-from mercer._core._interpreted import as_entry, as_interpreted
-from mercer._core._jit import _interpreted_form
+from mercer._core._interpreted import as_entry, interpreted_copy, substitute_names
+from mercer._core._jit import interpreted_form
 from mercer.gram._kernel_rows import add_weighted_rows
 from mercer.kernels import Gapped
 from mercer.kernels.strings._word_kernels import _weighted_profiles
@@ -47,7 +47,13 @@ def _inputs():
 
 
 def _loop_form(function):
-    return as_entry(as_interpreted(function._function, _interpreted_form))
+    return as_entry(_interpreted(function._function))
+
+
+def _interpreted(function):
+    copy = interpreted_copy(function)
+    substitute_names(copy, interpreted_form)
+    return copy
 
 
 def test_the_arithmetic_is_that_of_compiled_code():
@@ -76,9 +82,55 @@ def test_closures_are_replaced():
     def function(x):
         return _helper(x, factor)
 
-    copy = as_interpreted(function, _interpreted_form)
+    copy = _interpreted(function)
     assert copy(6.0) == 2.0 and type(copy.__closure__[-1].cell_contents) in (np.float64, type(copy))
     assert (copy.__name__, copy.__qualname__) == (function.__name__, function.__qualname__)
+
+
+def test_functions_inside_a_function_are_converted():
+    def outer(x):
+        def inner(z, shift=1.0):
+            return _helper(z, 0.0) + shift * _SCALE
+
+        return inner(x)
+
+    copy = _interpreted(outer)
+    with np.errstate(all="ignore"):
+        assert copy(1.0) == np.inf and type(copy(1.0)) is np.float64
+
+
+def test_defaults_are_converted():
+    def inverse(x=0.0):
+        return 1.0 / x
+
+    with np.errstate(all="ignore"):
+        assert _interpreted(inverse)() == np.inf
+
+
+@jit()
+def _factorial(n):
+    return 1 if n <= 1 else n * _factorial(n - 1)
+
+
+@jit()
+def _is_even(n):
+    return True if n == 0 else _is_odd(n - 1)
+
+
+@jit()
+def _is_odd(n):
+    return False if n == 0 else _is_even(n - 1)
+
+
+def test_a_function_can_call_itself():
+    assert _factorial(5) == as_entry(_factorial.interpreted())(5) == 120
+    assert len(_factorial.signatures) == 1
+
+
+def test_functions_that_call_each_other_are_refused():
+    """numba would crash when it reads them from its cache."""
+    with pytest.raises(RecursionError):
+        _is_even(4)
 
 
 def test_sums_of_bytes_do_not_overflow(monkeypatch):

@@ -17,59 +17,68 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 
-def with_substitutes(
-    function: Callable[..., Any], substitute: Callable[[Any], Any]
-) -> FunctionType:
-    """Return a copy of a function in which the global names that it uses have other values.
+def own_copy(function: Callable[..., Any]) -> FunctionType:
+    """Return a copy of a function with separate global names and a separate closure.
 
-    Parameters
-    ----------
-    function : callable
-        A Python function.
-    substitute : callable
-        Function that returns the new value for the value of a global name or closure variable.
-
-    Returns
-    -------
-    function
-        The copy.  It has the same code, name and file.
-
-    Examples
-    --------
-    >>> import math
-    >>> from mercer._core._interpreted import with_substitutes
-    >>> def root(x):
-    ...     return math.sqrt(x)
-    >>> with_substitutes(root, lambda value: abs if callable(value) else value)(4.0)
-    2.0
+    The copy has the same code, name and file.
     """
-    code, scope = function.__code__, function.__globals__
-    replaced = {name: substitute(scope[name]) for name in code.co_names if name in scope}
     cells = function.__closure__
     if cells is not None:
-        cells = tuple(CellType(substitute(cell.cell_contents)) for cell in cells)
+        cells = tuple(CellType(cell.cell_contents) for cell in cells)
     copy = FunctionType(
-        code, {**scope, **replaced}, function.__name__, function.__defaults__, cells
+        *(function.__code__, {**function.__globals__}, function.__name__),
+        *(function.__defaults__, cells),
     )
     copy.__kwdefaults__, copy.__doc__ = function.__kwdefaults__, function.__doc__
     copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
     return copy
 
 
-def as_interpreted(function: Callable[..., Any], substitute: Callable[[Any], Any]) -> FunctionType:
+def substitute_names(copy: FunctionType, substitute: Callable[[Any], Any]) -> None:
+    """Replace the values of the global names and closure variables that a copy uses.
+
+    This is a separate step, because functions can call themselves: the copy must exist before names
+    are replaced by it.
+
+    Parameters
+    ----------
+    copy : function
+        A result of `own_copy` or `interpreted_copy`, which is changed.
+    substitute : callable
+        Function that returns the new value for the value of a global name or closure variable.
+
+    Examples
+    --------
+    >>> from mercer._core._interpreted import own_copy, substitute_names
+    >>> rate = 2.0
+    >>> def scaled(x):
+    ...     return rate * x
+    >>> copy = own_copy(scaled)
+    >>> substitute_names(copy, lambda value: 10.0 * value)
+    >>> copy(1.0), scaled(1.0)
+    (20.0, 2.0)
+    """
+    scope = copy.__globals__
+    for name in _names(copy.__code__) & scope.keys():
+        scope[name] = substitute(scope[name])
+    for cell in copy.__closure__ or ():
+        cell.cell_contents = substitute(cell.cell_contents)
+
+
+def interpreted_copy(function: Callable[..., Any]) -> FunctionType:
     """Return a copy of a function that computes in Python as the compiled function does.
 
-    `substitute` is that of `with_substitutes`; it is called before constants are converted.
+    It is complete when `substitute_names` has converted the global numbers with `as_double`.
     """
-    copy = with_substitutes(function, lambda value: _as_double(substitute(value)))
-    constants = tuple(map(_as_double, copy.__code__.co_consts))
-    copy.__code__ = copy.__code__.replace(co_consts=constants)
+    copy = own_copy(function)
+    copy.__code__ = _with_double_constants(copy.__code__)
+    copy.__defaults__ = as_double(copy.__defaults__)
     return copy
 
 
@@ -79,17 +88,32 @@ def as_entry(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
-            return _as_builtin(function(*map(_as_double, args)))
+            return _as_builtin(function(*map(as_double, args)))
 
     return run
 
 
-def _as_double(value: Any) -> Any:
+def _names(code: CodeType) -> set[str]:
+    """Return the global names and attributes in a function, and in the functions inside it."""
+    inner = (_names(value) for value in code.co_consts if isinstance(value, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _with_double_constants(code: CodeType) -> CodeType:
+    """Convert the floating-point literals in a function, and in the functions inside it."""
+    constants = (
+        _with_double_constants(value) if isinstance(value, CodeType) else as_double(value)
+        for value in code.co_consts
+    )
+    return code.replace(co_consts=tuple(constants))
+
+
+def as_double(value: Any) -> Any:
     """Convert Python floats, also those in tuples, to `numpy.float64`."""
     if type(value) is float:
         return np.float64(value)
     if isinstance(value, tuple):
-        items = map(_as_double, value)
+        items = map(as_double, value)
         return value._make(items) if hasattr(value, "_make") else tuple(items)
     return value
 

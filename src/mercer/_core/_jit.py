@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from ._errors import warn_caller
-from ._interpreted import as_entry, as_interpreted, with_substitutes
+from ._interpreted import as_double, as_entry, interpreted_copy, own_copy, substitute_names
 from ._numba_hooks import (
     ScalarFunctions,
     cache_folder,
+    is_cache_error,
     is_compiler_error,
     listen_to_compiler,
     lower_scalar_functions,
@@ -68,7 +69,7 @@ class JitFunction:
         except Exception as error:
             if not is_compiler_error(error):
                 raise
-            _compiler.report_failure(self, error)  # nothing has been computed yet
+            _compiler.report_failure(self, run, error)  # nothing has been computed yet
         return self(*args)
 
     def without_numba(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,15 +103,22 @@ class JitFunction:
         """Return the function object of numba, which compiles; None without numba."""
         with _lock:
             if self._dispatcher is None and _compiler.is_available():
-                self._dispatcher = _compiler.dispatcher(self._function, self._fastmath)
+                copy = own_copy(self._function)
+                dispatcher = _compiler.dispatcher(copy, self._fastmath)
+                # A function can call itself.  Two functions that call each other end here with a
+                # RecursionError; numba would crash when it reads them from its cache.
+                substitute_names(
+                    copy, lambda v: dispatcher if v is self else _compiler.compiled_form(v)
+                )
+                self._dispatcher = dispatcher
             return self._dispatcher
 
     def interpreted(self) -> Callable[..., Any]:
         """Return the Python function that computes the same in the interpreter."""
         with _lock:
             if self._interpreted is None:
-                function = self._numpy_form or self._function
-                self._interpreted = as_interpreted(function, _interpreted_form)
+                self._interpreted = copy = interpreted_copy(self._numpy_form or self._function)
+                substitute_names(copy, interpreted_form)
             return self._interpreted
 
     def interpret(self) -> Callable[..., Any]:
@@ -125,6 +133,8 @@ class JitFunction:
     def _prepare(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the function that a call executes, and store it."""
         with _lock:
+            if self._run is not None:  # another thread has stored it
+                return self._run
             dispatcher: Callable[..., Any] | None = self.dispatcher()
             if dispatcher is None:
                 return self.interpret()
@@ -168,9 +178,9 @@ def bitcast_float(bits: Any) -> Any:
     return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
 
 
-def _interpreted_form(value: Any) -> Any:
+def interpreted_form(value: Any) -> Any:
     """Return the replacement of a global value in a function that runs in the interpreter."""
-    return value.interpreted() if isinstance(value, JitFunction) else value
+    return value.interpreted() if isinstance(value, JitFunction) else as_double(value)
 
 
 class _CompileClock:
@@ -228,6 +238,7 @@ class _Compiler:
     def __init__(self) -> None:
         self._numba: Any = None
         self._is_loaded = self._has_events = self._has_warned = False
+        self._has_cache = True
         # Replacements of `fmin` and so on in compiled functions; None while LLVM instructions are
         # used, which needs no replacement.
         self._plain: dict[Callable[..., Any], Any] | None = None
@@ -256,18 +267,19 @@ class _Compiler:
             self._numba = numba
 
     def dispatcher(self, function: Callable[..., Any], fastmath: set[str]) -> Any:
-        """Return numba's dispatcher of a function; functions that it calls are compiled as well."""
+        """Return numba's dispatcher of a function, which compiles it at the first call."""
         with _compile_clock:
-            copy = with_substitutes(function, self._compiled_form)
             options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+            if not self._has_cache:
+                return self._numba.njit(**options)(function)
             try:
-                dispatcher = self._numba.njit(cache=True, **options)(copy)
+                dispatcher = self._numba.njit(cache=True, **options)(function)
             except RuntimeError:  # without a writable cache folder, compile in every process
-                dispatcher = self._numba.njit(**options)(copy)
-            read_layered_cache(copy, dispatcher)
+                dispatcher = self._numba.njit(**options)(function)
+            read_layered_cache(function, dispatcher)
             return dispatcher
 
-    def _compiled_form(self, value: Any) -> Any:
+    def compiled_form(self, value: Any) -> Any:
         """Return the replacement of a global value in a compiled function."""
         if isinstance(value, JitFunction):
             return value.dispatcher()
@@ -289,17 +301,38 @@ class _Compiler:
         if is_compiled:
             _report_compilation(function.name)
 
-    def report_failure(self, function: JitFunction, error: BaseException) -> None:
-        """After an error of the compiler, use fewer hooks or, without any, the interpreter."""
+    def report_failure(
+        self, function: JitFunction, run: Callable[..., Any], error: BaseException
+    ) -> None:
+        """After an error of the compiler, use less of numba or, as the last resort, none of it.
+
+        `run` is the form of the function that failed.
+        """
         with _lock:
-            if self._plain is None:
-                self._plain = plain_scalar_functions(self._numba, _SCALAR_FUNCTIONS)
-                for other in JIT_FUNCTIONS:
-                    other.forget()
+            if function._run is not run:  # another thread has reported the failure of this form
                 return
-            function.interpret()
-        reason = str(error).strip().partition("\n")[0]
-        self._warn(f"numba could not compile {function.name} ({type(error).__name__}: {reason})")
+            line = str(error).strip().partition("\n")[0]
+            reason = f"{type(error).__name__}: {line}"
+            if self._has_cache and is_cache_error(error):
+                self._has_cache = False
+                self._compile_again()
+                warn_caller(
+                    f"numba cannot use its cache of compiled loops ({reason}), so that loops are "
+                    f"compiled again in every process. If the disk is full, free space; otherwise "
+                    f"delete the files *.nbi and *.nbc in the folder NUMBA_CACHE_DIR or, if it is "
+                    f"not set, in the __pycache__ folders of mercer"
+                )
+            elif self._plain is None:
+                self._plain = plain_scalar_functions(self._numba, _SCALAR_FUNCTIONS)
+                self._compile_again()
+            else:
+                function.interpret()
+                self._warn(f"numba could not compile {function.name} ({reason})")
+
+    def _compile_again(self) -> None:
+        """Discard all compiled functions, because they are now compiled in another way."""
+        for function in JIT_FUNCTIONS:
+            function.forget()
 
     def _warn(self, problem: str) -> None:
         """Warn once per process that functions run in the interpreter."""

@@ -10,6 +10,7 @@ function                    if it fails
 `lower_scalar_functions`    `plain_scalar_functions`, which uses `numba.extending`
 `read_layered_cache`        numba's own cache: code is read from one folder only
 `cache_folder`              the files of the cache are not listed
+`is_cache_error`            the error counts as one of the compiler
 `refresh_target`            the first compilation includes this step
 ==========================  ==========================================================
 """
@@ -141,12 +142,22 @@ def is_compiler_error(error: BaseException) -> bool:
 
     Compiled code has no stack frames in these packages.
     """
+    return any(name.partition(".")[0] in ("numba", "llvmlite") for name in _modules_of(error))
+
+
+def is_cache_error(error: BaseException) -> bool:
+    """Return True if reading or writing numba's cache failed, for example on a full disk."""
+    return "numba.core.caching" in _modules_of(error)
+
+
+def _modules_of(error: BaseException) -> list[str]:
+    """Return the names of the modules that define an error, and in which it was raised."""
     modules = [type(error).__module__]
     traceback = error.__traceback__
     while traceback is not None:
         modules.append(traceback.tb_frame.f_globals.get("__name__", ""))
         traceback = traceback.tb_next
-    return any(name.partition(".")[0] in ("numba", "llvmlite") for name in modules)
+    return modules
 
 
 # --- A cache that also reads compiled code from read-only folders.
