@@ -8,15 +8,13 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import squareform
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, check_budget, length, seeded_generator, slices, take
 from ...kernels import Kernel, Linear
 from ...models.embedding import (
-    Stress,
     embed_new_points,
     feature_space_cdist,
     feature_space_pdist,
@@ -27,13 +25,10 @@ from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, NamedKernelEstimator, Seed
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
-from ._latent_model import require_distinct_rows, resolve_n_components
+from ._pairs_of_points import check_pairs, make_stress, resolve_dimension, to_condensed
 
 # `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
 _MAX_BLOCK_ENTRIES = 2**17
-# Maximum asymmetry and maximum diagonal entry of a matrix of dissimilarities, relative to its
-# largest entry.
-_SYMMETRY_TOLERANCE = 1e-8
 
 
 @estimator()
@@ -175,13 +170,13 @@ class MetricMDS(
         """
         precomputed = self.dissimilarity == "precomputed"
         sample = self._sample(X, copy=not precomputed).doubled()
-        n, q = len(sample), self._number_of_components(sample.points)
-        if n < 2:
-            raise ValueError("an embedding needs at least 2 points, got n_samples=1")
+        n = len(sample)
+        is_euclidean = self.dissimilarity == "kernel" and self._has_linear_kernel
+        q = resolve_dimension(self.n_components, sample.points, is_euclidean)
         required = self._pair_bytes(n, weights is not None)
         check_budget(required, self.max_memory, f"all pairs of {n} points")
         if precomputed:
-            delta = _to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
+            delta = to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
             self.kernel_, self.X_fit_, self._norms = None, None, None
         else:
             kernel = sample.resolve_centred(self._make_kernel(self.gamma))
@@ -189,22 +184,8 @@ class MetricMDS(
             delta = feature_space_pdist(values, sample.points)
             self.kernel_, self.X_fit_ = kernel, sample.points
             self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
-        unit = float(delta.max())
-        require_distinct_rows(n, unit == 0.0)
-        delta /= unit
-        self._least = unit * float(delta[delta > 0.0].min())
-        w = (
-            None
-            if weights is None
-            else _to_condensed(self._check_pair_weights(weights, (n, n)), "weights")
-        )
-        if self.stress == "sammon":
-            denominators = np.maximum(delta, self._least / unit)
-            w = np.divide(1.0 if w is None else w, denominators, out=denominators)
-        S = Stress(delta, w)
-        if not S.mass.min() > 0.0:
-            isolated = int(S.mass.argmin())
-            raise ValueError(f"all pairs with point {isolated} have weight 0; remove this point")
+        w = None if weights is None else check_pairs(weights, "weights", (n, n))
+        S, unit, self._least = make_stress(delta, self.stress, w)
         rng = seeded_generator(self.random_state)
         scaling = metric_mds(
             S, q, self.n_init, self.tol, self.max_iter, rng, self._progress_callback
@@ -339,18 +320,6 @@ class MetricMDS(
         tags.input_tags.pairwise |= self.dissimilarity == "precomputed"
         return tags
 
-    def _number_of_components(self, points: Points) -> int:
-        """Return the dimension of the embedding; raise an error if it is too large."""
-        n = length(points)
-        if self.dissimilarity == "kernel" and self._has_linear_kernel:
-            return resolve_n_components(self.n_components, points.shape[1])
-        q = self.n_components or max(1, min(2, n - 1))
-        if q >= n > 1:
-            raise ValueError(
-                f"n_components={q}, but {n} points span {n - 1} dimensions; reduce n_components"
-            )
-        return int(q)
-
     @property
     def _has_linear_kernel(self) -> bool:
         """Whether the kernel is linear, so that dissimilarities are Euclidean distances."""
@@ -365,7 +334,7 @@ class MetricMDS(
         n, kernel = len(self.embedding_), self.kernel_
         X = self._check_points(X, reset=False) if kernel is None else self._check_new_float64(X)
         m = length(X)
-        pair_weights = None if weights is None else self._check_pair_weights(weights, (m, n))
+        pair_weights = None if weights is None else check_pairs(weights, "weights", (m, n))
         if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:
             isolated = int(pair_weights.max(axis=1).argmin())
             raise ValueError(
@@ -391,43 +360,3 @@ class MetricMDS(
             if self.stress == "sammon":
                 w = (1.0 if w is None else w) / np.maximum(delta, self._least)
             yield delta, w
-
-    def _check_pair_weights(self, weights: Any, shape: tuple[int, int]) -> np.ndarray:
-        """Return the weights of pairs of points; raise an error if they are invalid."""
-        w = np.asarray(check_array(weights, dtype=np.float64, input_name="weights"))
-        if w.shape != shape:
-            raise ValueError(f"weights of pairs must have the shape {shape}, got {w.shape}")
-        if w.min() < 0.0:
-            raise ValueError(f"weights must not be negative, but the smallest is {w.min():.3g}")
-        return w
-
-
-def _to_condensed(matrix: Any, name: str, zero_diagonal: bool = False) -> np.ndarray:
-    """Return the upper triangle of a symmetric non-negative matrix as a vector, after validation.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, n)
-    name : str
-        The name of the entries in error messages.
-    zero_diagonal : bool
-        Whether the diagonal must be 0.
-    """
-    A = np.asarray(matrix, dtype=np.float64)
-    if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"{name} of pairs must be a square matrix, got shape {A.shape}")
-    largest = float(np.abs(A).max())
-    asymmetry = max(float(np.abs(A[rows] - A[:, rows].T).max()) for rows in slices(len(A), 256))
-    if asymmetry > _SYMMETRY_TOLERANCE * largest:
-        raise ValueError(
-            f"the matrix of {name} is not symmetric: it differs from its transpose by "
-            f"{asymmetry:.3g}, with entries up to {largest:.3g}; use (D + D.T) / 2 to symmetrise it"
-        )
-    if A.min() < 0.0:
-        raise ValueError(f"{name} must not be negative, but the smallest is {A.min():.3g}")
-    if zero_diagonal and np.abs(np.diagonal(A)).max() > _SYMMETRY_TOLERANCE * largest:
-        raise ValueError(
-            f"the matrix of {name} has up to {np.diagonal(A).max():.3g} on its diagonal, which "
-            f"should be 0; the usual cause is a matrix of similarities"
-        )
-    return np.asarray(squareform(A, checks=False))

@@ -50,7 +50,7 @@ from ..._core import (
 )
 from ..._core.linalg import eigh
 from ...solvers import Report, Status
-from ._embedding_search import fix_signs, minimise_from_starts
+from ._embedding_search import RestartResult, fix_signs, minimise_from_starts
 
 _MAX_DENSE_POINTS = 200  # up to this many points, a dense eigensolver replaces ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
@@ -350,28 +350,88 @@ def metric_mds(
     >>> np.allclose(pdist(result.Z), pdist(X), atol=1e-3)
     True
     """
-    rng = np.random.default_rng(0) if rng is None else rng
-    unit = np.sqrt(S.total / S.mass)[:, None]
+    problem = LinearStress(S)
+    run = minimise_stress(problem, q, n_init, tol, max_iter, rng, log)
+    Z = problem.coordinates(run.best.x.reshape(-1, q))
+    Z -= Z.mean(axis=0)
+    return MDSResult(Z @ principal_axes(Z), run.values, run.report)
+
+
+class LinearStress:
+    """The stress of coordinates Z = D U C that are linear in parameters C, with a ridge penalty.
+
+        S(D U C) + sum_kc penalty_k C_kc^2,    D_ii = sqrt(total / mass_i)
+
+    D makes a majorisation step half the negative gradient in C, if the weights of the pairs are
+    equal and U^T U + diag(penalty) is the identity.
+
+    Parameters
+    ----------
+    S : Stress
+        The stress as a function of Z.
+    U : ndarray of shape (n, r) or None, default=None
+        The matrix U; None means the identity.
+    penalty : ndarray of shape (r, 1) or float, default=0
+        The penalty of each row of C.
+    """
+
+    def __init__(
+        self, S: Stress, U: np.ndarray | None = None, penalty: np.ndarray | float = 0.0
+    ) -> None:
+        self.S, self.U, self.penalty = S, U, penalty
+        self.unit = np.sqrt(S.total / S.mass)[:, None]
+
+    def coordinates(self, C: np.ndarray) -> np.ndarray:
+        """Return the coordinates Z = D U C."""
+        return self.unit * (C if self.U is None else self.U @ C)
+
+    def start(self, Z: np.ndarray) -> np.ndarray:
+        """Return the parameters C whose coordinates approximate Z: a ridge regression on Z."""
+        return Z / self.unit if self.U is None else self.U.T @ (Z / self.unit)
+
+    def __call__(self, C: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the penalised stress and its gradient in C."""
+        value, G = self.S(self.coordinates(C))
+        G *= self.unit
+        gradient = G if self.U is None else self.U.T @ G
+        return value + float(np.sum(self.penalty * C * C)), gradient + 2.0 * self.penalty * C
+
+
+def minimise_stress(
+    problem: LinearStress,
+    q: int,
+    n_init: int,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator | None,
+    log: ProgressCallback | None,
+) -> RestartResult:
+    """Minimise a stress by L-BFGS over C of shape (r, q); the arguments are those of `metric_mds`.
+
+    Warns if the best run has not converged.
+    """
+    rng, S = np.random.default_rng(0) if rng is None else rng, problem.S
     relative_step = np.inf
 
     def starts() -> Iterator[np.ndarray]:
-        yield (_displace_constant_axes(classical_mds(S.delta, q), rng) / unit).ravel()
+        Z = _displace_constant_axes(classical_mds(S.delta, q), rng)
+        yield problem.start(Z).ravel()
         for _ in range(n_init - 1):
             scale = np.sqrt(S.total / (S.mass.sum() * q))
-            yield (rng.standard_normal((S.n, q)) * scale / unit).ravel()
+            yield problem.start(rng.standard_normal((S.n, q)) * scale).ravel()
 
-    def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(c: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal relative_step
-        value, gradient = S(u.reshape(S.n, q) * unit)
-        g = (gradient * unit).ravel()
-        relative_step = 0.5 * float(np.linalg.norm(g)) / max(float(np.linalg.norm(u)), 1e-300)
+        value, gradient = problem(c.reshape(-1, q))
+        g = gradient.ravel()
+        relative_step = 0.5 * float(np.linalg.norm(g)) / max(float(np.linalg.norm(c)), 1e-300)
         return value, g
 
     def residual(run: OptimizeResult) -> float:
         objective(run.x)  # sets relative_step
         return relative_step
 
-    best, stresses, report = minimise_from_starts(
+    result = minimise_from_starts(
         objective,
         starts(),
         name="stress",
@@ -383,16 +443,20 @@ def metric_mds(
         log=log,
         has_converged=lambda: relative_step <= tol,
     )
-    if report.status is Status.NOT_CONVERGED:
+    if result.report.status is Status.NOT_CONVERGED:
         warn_caller(
-            f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) without convergence: a "
-            f"majorisation step would change the coordinates by {relative_step:.1e}, relative to "
-            f"their size, which is more than tol={tol:.1e}; raise max_iter or tol",
+            f"L-BFGS stopped after {result.best.nit} steps (max_iter={max_iter}) without "
+            f"convergence: a majorisation step would change the coordinates by "
+            f"{relative_step:.1e}, relative to their size, which is more than tol={tol:.1e}; raise "
+            f"max_iter or tol",
             ConvergenceWarning,
         )
-    Z = best.x.reshape(S.n, q) * unit
-    Z -= Z.mean(axis=0)
-    return MDSResult(Z @ fix_signs(np.linalg.eigh(Z.T @ Z)[1][:, ::-1]), stresses, report)
+    return result
+
+
+def principal_axes(Z: np.ndarray) -> np.ndarray:
+    """Return the rotation, of shape (q, q), of centred coordinates to their principal axes."""
+    return fix_signs(np.linalg.eigh(Z.T @ Z)[1][:, ::-1])
 
 
 def _displace_constant_axes(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
