@@ -14,6 +14,7 @@ from mercer import (
     KernelRidge,
     KernelRidgeCV,
     MetricMDS,
+    NeuroScale,
     OneClassSVM,
     check_gram,
     hsic,
@@ -36,10 +37,11 @@ LOSS = "rounding error is up to"
         lambda X: KernelPCA(2, kernel="linear").fit(X),
         lambda X: KernelFisherDiscriminant(kernel="linear").fit(X, CLASSES),
         lambda X: MetricMDS(2).fit(X),
+        lambda X: NeuroScale(2).fit(X),
         lambda X: mmd(X[:20], X[20:], Linear()),
         lambda X: hsic(X, A[:, :1], Linear()),
     ],
-    ids=["pca", "fisher", "mds", "mmd", "hsic"],
+    ids=["pca", "fisher", "mds", "neuroscale", "mmd", "hsic"],
 )
 def test_sparse_points_that_cancel_are_reported(fit, offset):
     with warnings.catch_warnings(record=True) as caught:

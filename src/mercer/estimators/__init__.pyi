@@ -14,6 +14,7 @@ from .embedding._autoencoder import Autoencoder
 from .embedding._gplvm import GPLVM, BayesianGPLVM
 from .embedding._latent_model import ProbabilisticPCA
 from .embedding._metric_mds import MetricMDS
+from .embedding._neuroscale import NeuroScale
 from .features import (
     AdditiveChi2Sampler,
     CountSketchMap,
@@ -84,6 +85,7 @@ __all__ = [
     "KernelRidge",
     "KernelRidgeCV",
     "MetricMDS",
+    "NeuroScale",
     "NuSVC",
     "NuSVR",
     "Nystroem",

@@ -147,7 +147,7 @@ def test_models_by_name_instance_and_dict():
 
 
 def test_what_is_taken_by_default():
-    for n, expected in ((100, 7), (2000, 6), (4000, 5), (20_000, 2)):
+    for n, expected in ((100, 8), (2000, 7), (4000, 5), (20_000, 2)):
         models, left_out = choose_models(None, EmbeddingRequest(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(MODELS)
     assert left_out["MDS"] == "too slow for 20000 points (limit 10000)"
@@ -155,7 +155,7 @@ def test_what_is_taken_by_default():
     long = "too slow for 1000 x 784 values (limit 250000)"
     assert left_out["autoencoder"] == long and "GPLVM" in models
     models, left_out = choose_models(None, EmbeddingRequest(100, 2, Spectrum(2), vectors=False))
-    assert list(models) == ["kernel PCA", "MDS", "Sammon"]
+    assert list(models) == ["kernel PCA", "MDS", "Sammon", "NeuroScale"]
     assert left_out["autoencoder"] == "it requires vectors"
     models, left_out = choose_models(None, EmbeddingRequest(100, 2, "rbf", has_missing=True))
     assert list(models) == ["PPCA"] and left_out["PCA"] == "it does not support missing values"
@@ -177,7 +177,7 @@ def test_seed_and_budget_reach_named_models_alone():
 
 def test_structured_points():
     found = compare(WORDS, kernel=Spectrum(2))
-    assert list(found.maps) == ["kernel PCA", "MDS", "Sammon"]
+    assert list(found.maps) == ["kernel PCA", "MDS", "Sammon", "NeuroScale"]
     assert found.n_neighbors == 5  # limited because there are only seven points
     alone = mercer.embedding_quality(WORDS, found.maps["MDS"], kernel=Spectrum(2))
     assert found.qualities["MDS"].auc == alone.auc

@@ -124,6 +124,15 @@ def test_models_of_kernel_distances_for_strings():
     np.testing.assert_allclose(embedding.transform(WORDS[:2]), embedding.coordinates[:2], atol=1e-6)
 
 
+def test_a_topographic_map_of_vectors_and_strings():
+    vectors = explore(KernelPCA(2, kernel="linear").fit(X), second="neuroscale").scene.embeddings[1]
+    assert vectors.title == "NeuroScale" and type(vectors.model.kernel_) is RBF
+    strings = KernelPCA(2, kernel="Spectrum(2)").fit(WORDS)
+    embedding = explore(strings, WORDS, second="neuroscale").scene.embeddings[1]
+    assert embedding.model.kernel_ == strings.kernel_
+    np.testing.assert_allclose(embedding.transform(WORDS), embedding.coordinates, atol=1e-9)
+
+
 # --- signs
 
 

@@ -365,9 +365,9 @@ def _exit_at_once(temporary: Path | None, is_busy: bool) -> NoReturn:
 )
 @option(
     "-m --models",
-    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, Bayesian "
-    "GPLVM, t-SNE, UMAP, Isomap, spectral embedding; by default all except the last four that are "
-    "fast enough for the number of points.",
+    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, NeuroScale, autoencoder, GPLVM, "
+    "Bayesian GPLVM, t-SNE, UMAP, Isomap, spectral embedding; by default all except the last four "
+    "that are fast enough for the number of points.",
     "NAMES",
     multiple=True,
 )

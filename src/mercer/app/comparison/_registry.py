@@ -19,7 +19,15 @@ from sklearn.manifold import TSNE, Isomap, SpectralEmbedding
 from sklearn.utils.metaestimators import available_if
 
 from ..._core import Points
-from ...estimators import GPLVM, Autoencoder, BayesianGPLVM, KernelPCA, MetricMDS, ProbabilisticPCA
+from ...estimators import (
+    GPLVM,
+    Autoencoder,
+    BayesianGPLVM,
+    KernelPCA,
+    MetricMDS,
+    NeuroScale,
+    ProbabilisticPCA,
+)
 from ...kernels import as_kernel
 from ...models.embedding import feature_space_cdist, feature_space_pdist
 
@@ -303,6 +311,9 @@ MODELS: dict[str, ModelSpec] = {
         any_points=True,
         title="Sammon's map",
     ),
+    "NeuroScale": ModelSpec(
+        lambda r: NeuroScale(r.q, kernel="rbf" if r.vectors else r.kernel), 3000, any_points=True
+    ),
     "autoencoder": ModelSpec(lambda r: Autoencoder(r.q), 5000, max_values=250_000),
     "GPLVM": ModelSpec(lambda r: GPLVM(r.q), 1000),
     "Bayesian GPLVM": ModelSpec(lambda r: BayesianGPLVM(r.q), 3000),
@@ -323,7 +334,7 @@ def choose_models(models: Any, request: EmbeddingRequest) -> tuple[dict[str, Any
     >>> from mercer.app.comparison import EmbeddingRequest, choose_models
     >>> models, left_out = choose_models(None, EmbeddingRequest(20_000, 2, "rbf"))
     >>> list(models), list(left_out)  # doctest: +ELLIPSIS
-    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', ..., 'spectral embedding'])
+    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'NeuroScale', ..., 'spectral embedding'])
     """
     if models is None:
         reasons = {name: spec.reason_excluded(request) for name, spec in MODELS.items()}

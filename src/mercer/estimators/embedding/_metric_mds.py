@@ -96,6 +96,7 @@ class MetricMDS(
     See Also
     --------
     KernelPCA : Classical scaling of the same distances, with a closed-form solution.
+    NeuroScale : Minimises the same stress over functions, which map new points directly.
     embedding_quality : Measures how well an embedding preserves neighbours and distances.
     compare : Compares several embeddings of the same points.
     sklearn.manifold.MDS : Also has nonmetric scaling; cannot embed new points.

@@ -9,6 +9,7 @@ from ._gplvm_training import scale_to_unit_variance as scale_to_unit_variance
 from ._mds_training import Stress, classical_mds, metric_mds
 from ._mds_training import embed_new_points as embed_new_points
 from ._mds_training import stress_of_points as stress_of_points
+from ._neuroscale_training import fit_neuroscale as fit_neuroscale
 from ._ppca_training import LinearGaussian, fit_ppca, fit_ppca_missing
 
 __all__ = [
