@@ -7,6 +7,7 @@ import formulas
 import mpmath
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import zoo
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import DotProduct as GPDotProduct
@@ -17,6 +18,7 @@ import mercer
 from mercer import (
     SVC,
     GaussianProcessRegressor,
+    Graphs,
     KernelKMeans,
     KernelPCA,
     KernelRidge,
@@ -28,16 +30,20 @@ from mercer import (
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    BagOfWords,
     Callable,
     Cauchy,
     Chi2,
     Constant,
     Cosine,
     Distance,
+    Equal,
     Exp,
     Fixed,
     HistogramIntersection,
     Jaccard,
+    Kendall,
+    Kernel,
     Laplacian,
     Linear,
     Map,
@@ -58,11 +64,13 @@ from mercer.kernels import (
     Stretch,
     Sum,
     ThinPlate,
+    VertexHistogram,
     White,
     node,
 )
-from mercer.kernels.validity import known_counterexample
-from mercer.kernels.validity._counterexample import counterexample_at
+from mercer.kernels.algebra._wrappers import Wrapper
+from mercer.kernels.validity import _test_points, known_counterexample
+from mercer.kernels.validity._counterexample import certify_counterexample, counterexample_at
 from mercer.kernels.validity._counterexample_search import _CounterexampleSearch
 
 mpmath.mp.dps = 50
@@ -252,6 +260,42 @@ def test_a_kernel_of_ones_own_is_unknown_until_it_says_more():
 
     assert Known().validity().status == "proved"
     assert "Askey" in str(Known().validity())
+
+    @node
+    class Waves(Radial):
+        """cos(r), which is a kernel only on a line; its own class adds nothing to `Radial`."""
+
+        def profile(self, s):
+            return np.cos(np.sqrt(s))
+
+        def slope(self, s):
+            return -0.5 * np.sinc(np.sqrt(s) / np.pi)
+
+        def _properties(self, *inner):
+            return super()._properties(*inner)
+
+    assert Waves().properties == Properties(stationary=True, diagonal_bound=1.0)
+    assert Waves().validity().status == "refuted"
+
+    @node
+    class Negated(Wrapper):
+        """-k, of which only the bound of k is known."""
+
+        def _properties(self, *inner):
+            return super()._properties(*inner)
+
+        def _tile(self, P, Q, out):
+            super()._tile(P, Q, out)
+            np.negative(out, out=out)
+
+    assert Negated(RBF()).properties == Properties(diagonal_bound=1.0)
+
+    @node
+    class Unknown(Known):
+        def _properties(self, *inner):
+            return Kernel._properties(self, *inner)
+
+    assert Unknown().properties == Properties()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -727,6 +771,171 @@ def test_downhill_by_small_changes(kind, start, function):
         _CounterexampleSearch(kernel, start, 0, np.random.default_rng(seed), 0.0)
         for seed in range(6)
     )
-    found = next(filter(None, (search.descend(kind, start) for search in searches)), None)
+    found = next(filter(None, (search.run(1) for search in searches)), None)
     assert found is not None
     check_again(found)
+
+
+# ---------------------------------------------------------------------- test points
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [
+        ("strings", Spectrum(2)),
+        ("texts", BagOfWords(tfidf=False)),
+        ("sets", Jaccard()),
+        ("rankings", Kendall()),
+        ("categories", Equal()),
+        ("graphs", VertexHistogram()),
+        ("collections", MeanOf(RBF())),
+    ],
+)
+def test_random_points_of_every_kind(kind, kernel):
+    batches = list(itertools.islice(_test_points.sample_points(kind, kernel, None, (), rng()), 8))
+    assert len(batches) == 8
+    for points in batches:
+        assert smallest(kernel(points)) > -1e-10
+    assert any(np.ptp(kernel(points)) > 0 for points in batches)
+
+
+def test_random_points_are_like_those_that_are_given():
+    X = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    samples = _test_points.sample_points("rankings", Kendall(), X, (), rng())
+    first, second = itertools.islice(samples, 2)
+    assert np.array_equal(first, X) and np.array_equal(np.sort(second), np.tile(X, (24, 1)))
+    table = np.array([["a", "b"]], dtype=object)
+    samples = _test_points.sample_points("categories", Equal(), table, (), rng())
+    assert [points.shape for points in itertools.islice(samples, 3)] == [(1, 2), (24, 2), (24, 2)]
+    assert list(_test_points.sample_points("indices", Precomputed(), None, (), rng())) == []
+    parcels = [{"weight": float(i)} for i in range(40)]
+    result = Callable(lambda a, b: a["weight"] * b["weight"]).validity(parcels)
+    assert (result.status, result.evidence.n_grams) == ("unknown", 120)
+    sparse = sp.csr_array(np.random.default_rng(0).normal(size=(9, 3)))
+    assert Callable(lambda X, Z: -(X @ Z.T), "matrix").validity(sparse).status == "refuted"
+
+
+def test_small_changes_follow_the_neighbours_of_a_kernel():
+    change = _test_points.perturbation("rankings", Kendall(), np.array([[1.0, 2.0, 3.0]]))
+    moved = change(np.array([1.0, 2.0, 3.0]), rng())
+    assert moved.tolist() in ([2.0, 1.0, 3.0], [1.0, 3.0, 2.0])
+    alone = Graphs.from_edges([[]], sizes=[1])
+    change = _test_points.perturbation("graphs", VertexHistogram(), alone)
+    assert change(alone[0], rng()) == alone[0]  # it has no neighbours
+
+
+def exponential(X, Z, limit=np.inf):
+    """exp(-|x - z|_1), which is not finite at distances beyond the limit."""
+    distances = np.abs(X[:, None] - Z).sum(axis=2)
+    return np.where(distances > limit, np.inf, np.exp(-distances))
+
+
+def exponential_nearby(X, Z):
+    if np.abs(X[:, None] - Z).max() > 50:
+        raise ValueError("the points are too far apart")
+    return exponential(X, Z)
+
+
+def without_values(X, Z):
+    raise ValueError("there are no values")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (Callable(exponential_nearby, "matrix"), None),
+        (Callable(exponential, "matrix", params={"limit": 50.0}), None),
+        (Callable(exponential, "matrix"), np.random.default_rng(0).normal(size=(9, 5))),
+        (RBF() + Callable(without_values, "matrix"), None),
+        (Callable(exponential, "matrix", params={"limit": 0.0}), None),
+    ],
+    ids=["error far away", "infinite far away", "five columns", "never defined", "infinite"],
+)
+def test_functions_that_are_not_defined_everywhere_are_not_refuted(kernel, X):
+    assert kernel.validity(X).status == "unknown"
+
+
+def test_a_slope_is_zero_where_a_moved_point_is_outside_of_the_domain():
+    def nonnegative(X, Z):
+        if X.min() < 0:
+            raise ValueError("negative")
+        return X @ Z.T
+
+    search = _CounterexampleSearch(Callable(nonnegative, "matrix"), None, 0, rng())
+    X, c = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([1.0, 2.0])
+    np.testing.assert_allclose(search._slopes(X, c), [[0.0, 7.0], [0.0, 7.0]], rtol=1e-6)
+
+
+@node
+class InverseDistance(Radial):
+    """1 / r, which is infinite for equal points."""
+
+    def profile(self, s):
+        with np.errstate(divide="ignore"):
+            return 1.0 / np.sqrt(s)
+
+    def slope(self, s):
+        return -0.5 * s**-1.5
+
+    def _properties(self, *inner):
+        return super()._properties(*inner)
+
+
+@node
+class OnLattice(Radial):
+    """-exp(-r^2) for integer distances, otherwise infinite."""
+
+    def profile(self, s):
+        return np.where(s == np.round(s), -np.exp(-s), np.inf)
+
+    def slope(self, s):
+        return np.exp(-s)
+
+
+def on_integers(X, Z):
+    if np.any(np.round(X) != X):
+        raise ValueError("not integers")
+    return -(X @ Z.T)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "points"),
+    [
+        (InverseDistance(), [[0.0], [1.0]]),
+        (Callable(lambda X, Z: 0.0 * (X @ Z.T), "matrix"), [[1.0], [2.0]]),
+        (RBF(), [[1.0]]),
+        (RBF(), np.zeros((0, 1))),
+    ],
+    ids=["infinite", "zero", "one point", "no points"],
+)
+def test_no_counterexample_on_these_points(kernel, points):
+    points = np.asarray(points)
+    assert counterexample_at(kernel, points) is None
+    if len(points):
+        assert certify_counterexample(kernel, points) is None
+
+
+def test_counterexamples_of_inexact_or_partly_defined_functions():
+    points = np.array([[0.0], [1.0]], dtype=np.float32)
+    exact, rounded = (
+        certify_counterexample(Sigmoid(coef0=-1.0), x) for x in (points.astype(float), points)
+    )
+    assert rounded.margin > 100 * exact.margin
+    assert certify_counterexample(Callable(on_integers, "matrix"), np.array([[1.0]])).value == -1.0
+    example = certify_counterexample(OnLattice(), np.array([[1.0], [3.0]]))
+    assert example.value == pytest.approx(-2.0 - 2.0 * np.exp(-4.0))
+
+
+def test_the_spectrum_of_an_infinite_function_is_not_computed():
+    assert _test_points.is_stationary(InverseDistance(), 1)
+    assert list(_test_points.points_of_negative_spectrum(InverseDistance(), 1)) == []
+
+
+def test_results_of_other_orders_and_sparse_matrices():
+    result = Distance().validity(order=1)
+    assert result.headline == "proved: conditionally positive definite of order 1"
+    assert not check_gram(sp.csr_array([[1.0, 2.0], [2.0, 1.0]])).semidefinite

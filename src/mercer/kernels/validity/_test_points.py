@@ -170,7 +170,9 @@ def _strings(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
 
 def _texts(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield random texts of one to six words that occur in X."""
-    words = sorted({w for s in (X if X is not None else ["a b c d e f"]) for w in s.split()})
+    # By default, words have several letters, because kernels on texts ignore single letters.
+    texts = X if X is not None else ["cat dog cow red green blue"]
+    words = sorted({word for text in texts for word in text.split()})
     yield [" ".join(rng.choice(words, rng.integers(1, 7))) for _ in range(_SAMPLE_SIZE)]
 
 
