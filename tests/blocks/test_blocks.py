@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from mercer import Blocks
 from mercer.blocks import (
+    SpreadTask,
     as_blocks,
     concatenate_blocks,
     is_chunked,
     sample_rows,
+    select_rows,
     tree_reduce,
+    validate_block,
     with_targets,
 )
 
@@ -259,3 +262,25 @@ def test_points_in_this_process_do_not_take_targets_from_dask():
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match=r"X is .* but y or sample_weight is a Dask collection"):
         with_targets(Blocks.of(np.zeros((10, 2)), rows=5), da.zeros(10, chunks=5)).map(total)
+
+
+def test_columns_are_selected_only_once():
+    for blocks in (Blocks.of(X)[[0, 1]], Blocks.of(X[:, 0])):
+        with pytest.raises(TypeError, match="columns can be selected only once"):
+            blocks[0]
+
+
+def test_selected_rows_are_read_from_their_source():
+    source = Blocks.of(X.astype(np.float32), rows=300)
+    chosen = select_rows(source, np.arange(0, 1000, 7))
+    assert (chosen.dtype, chosen.cores) == (np.float32, source.cores)
+    assert np.array_equal(chosen.to_array(), X.astype(np.float32)[::7])
+    task = SpreadTask(lambda static, inputs, job: inputs + job, operator.add, (None, None), 0.5)
+    assert chosen.spread(task, [1, 2, 3]) == 7.5
+    with pytest.raises(TypeError, match="for all rows of blocks, not for a selection"):
+        chosen.mapped(np.sum, X)
+
+
+def test_a_block_of_another_length_is_an_error():
+    with pytest.raises(ValueError, match="block 2 of y has 9 rows, but X has 10 in this block"):
+        validate_block(2, 20, X[:10], np.zeros(9), None, 3, 10)

@@ -1,5 +1,6 @@
 """Test estimators on blocks: same results as on arrays, bit-for-bit identical everywhere."""
 
+import operator
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,7 @@ from mercer import (
     OneClassSVM,
     ParzenDensity,
 )
+from mercer.blocks import with_targets
 
 da = pytest.importorskip("dask.array")
 from block_models import (  # noqa: E402
@@ -424,3 +426,13 @@ def test_answers_in_blocks_are_arrays():
     model = KernelPCA(2, eigen_solver="nystroem", rank=20).set_output(transform="pandas").fit(X)
     with pytest.raises(TypeError, match=r"set_output.* requests a DataFrame; set it to"):
         model.transform(Blocks.of(X, ROWS))
+
+
+def test_targets_of_dask_points_must_not_be_blocks_in_memory():
+    blocks = with_targets(on_dask(X), Blocks.of(NUMBERS, ROWS))
+    with pytest.raises(ValueError, match="X is a Dask collection, but y or sample_weight is <Arr"):
+        blocks.reduce(length_of_block, operator.add)
+
+
+def length_of_block(rows):
+    return len(rows.X)

@@ -22,7 +22,7 @@ from mercer._core import (
     renamed_parameter,
     renamed_value,
 )
-from mercer._core._deprecated import RENAMES
+from mercer._core._deprecated import RENAMES, install_former_modules
 from mercer.estimators._parameters import estimator, parameter
 from mercer.kernels import RBF, Sigmoid
 
@@ -189,6 +189,23 @@ def test_a_former_attribute_of_a_new_class():
     with pytest.warns(DeprecationWarning, match="use Result.value instead") as caught:
         assert Result().number == 3
     assert caught[0].filename == __file__
+    assert isinstance(Result.number, FormerAttribute)
+
+
+def test_a_class_without_set_params_may_have_renamed_parameters():
+    @renamed_parameter("n", "count", **NEXT)
+    class Counter:
+        def __init__(self, count=1):
+            self.count = count
+
+    with pytest.warns(DeprecationWarning, match=r"Counter\(n=\.\.\.\)"):
+        assert Counter(n=2).count == 2
+
+
+def test_former_modules_are_installed_once():
+    before = list(sys.meta_path)
+    install_former_modules()
+    assert sys.meta_path == before
 
 
 # --- parameters and values ---------------------------------------------------------------------

@@ -153,3 +153,10 @@ def test_nothing_is_written_unless_requested(capsys):
 
 def test_times():
     assert [module._format_seconds(s) for s in (0.4, 61, 3725)] == ["0:00", "1:01", "1:02:05"]
+
+
+def test_a_message_ends_the_line_of_another_name(terminal):
+    with Progress("outer") as outer, Progress("inner") as inner:
+        inner(ProgressStep("step 1"))
+        outer("fold 1")
+    assert terminal.screen() == ["[inner] step 1", "[outer] fold 1", ""]

@@ -1,5 +1,6 @@
 """The resources of a fit: nested scopes, threads, reservations, and a single context variable."""
 
+import os
 import pickle
 import re
 import threading
@@ -11,6 +12,7 @@ import mercer
 from mercer import MemoryBudgetError
 from mercer._core import (
     Resources,
+    _resources,
     budget_in_bytes,
     capture_progress,
     check_threads,
@@ -93,3 +95,13 @@ def test_copies_for_other_processes_have_no_output():
     assert found == Resources(1000, 2, None, 3)
     assert found.budget == 1000
     assert found.generator.integers(1000) == sent.generator.integers(1000)
+
+
+def test_systems_without_these_functions_have_defaults(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert _resources.thread_count() == 3
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert _resources.thread_count() == 1
+    monkeypatch.delattr(os, "sysconf", raising=False)
+    assert _resources._half_of_physical_memory.__wrapped__() == 4 * 1024**3

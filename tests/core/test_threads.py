@@ -4,12 +4,13 @@ import os
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mercer._core import ordered_sum, run_in_threads, split_evenly
+from mercer._core import _threads, ordered_sum, run_in_threads, split_evenly
 
 
 def test_an_error_in_a_thread_is_raised_and_stops_the_others():
@@ -142,3 +143,31 @@ def test_a_forked_child_has_its_own_threads():
     if child == 0:
         os._exit(0 if total() == 28 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_forked_child_restores_a_limit_that_another_thread_of_its_parent_set(monkeypatch):
+    number = [4]
+    library = _threads._BlasLibrary(lambda: number[0], lambda n: number.__setitem__(0, n))
+    monkeypatch.setattr(_threads, "_blas", lambda: [library])
+    limits = _threads._BlasThreads()
+    limits.hold()
+    assert number == [1]
+    limits.after_fork()  # this thread holds no limit
+    assert number == [4]
+    limits.hold()
+    assert number == [1]
+    limits.release()
+    assert number == [4]
+
+
+@pytest.mark.parametrize(
+    "blas",
+    [
+        SimpleNamespace(internal_api="mkl"),
+        SimpleNamespace(internal_api="openblas", threading_layer="openmp"),
+        SimpleNamespace(internal_api="openblas", threading_layer="pthreads", dynlib=object()),
+    ],
+    ids=["MKL", "OpenMP", "unknown names"],
+)
+def test_the_functions_of_other_libraries_are_not_called_directly(blas):
+    assert _threads._openblas_functions(blas) is None

@@ -1,11 +1,13 @@
 """Eigenvalue decompositions equal those of SciPy, and other threads run meanwhile."""
 
+import ctypes
 import threading
 import time
 
 import numpy as np
 import pytest
 import scipy.linalg
+from scipy.linalg import cython_lapack
 
 from mercer._core import _without_gil, one_blas_thread
 from mercer._core._without_gil import _MIN_ROWS, eigh
@@ -92,3 +94,17 @@ def test_other_threads_run_during_a_decomposition(driver):
     is_done.set()
     thread.join()
     assert sum(begun < one < ended for one in steps) >= 5  # with the lock, at most one
+
+
+def test_a_routine_that_does_not_converge_raises_an_error():
+    def routine(*arguments):
+        ctypes.cast(arguments[-1], ctypes.POINTER(ctypes.c_int))[0] = 3
+
+    with pytest.raises(np.linalg.LinAlgError, match=r"did not converge \(LAPACK info=3\)"):
+        _without_gil._call_with_workspace(routine, np.dtype(float))
+
+
+def test_unknown_routines_and_types_are_not_called():
+    kinds = ("char",) * 3
+    assert _without_gil.routine_without_gil(cython_lapack, "no_such_routine", kinds) is None
+    assert _without_gil.routine_without_gil(cython_lapack, "dsyevd", kinds) is None

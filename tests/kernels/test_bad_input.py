@@ -1,7 +1,10 @@
 """Invalid input raises an error with an explanation; unusual but valid input is accepted."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 
 from mercer.kernels import (
     RBF,
@@ -16,6 +19,7 @@ from mercer.kernels import (
     Multiquadric,
     Normalized,
     Polynomial,
+    Precomputed,
     RankOne,
     RationalQuadratic,
     Sigmoid,
@@ -390,3 +394,19 @@ def test_a_rule_without_a_finite_scale_says_so(rule):
     X = 1e200 * np.arange(12.0).reshape(4, 3)
     with pytest.raises(ValueError, match=rf"the rule '{rule}' gives gamma = .* scale the features"):
         RBF(rule).resolve(X)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_text_columns_of_numbers_are_converted(library):
+    table = library.DataFrame({"a": ["1", "2.5"], "b": [3.0, 4.0]})
+    np.testing.assert_array_equal(RBF()(table), RBF()([[1.0, 3.0], [2.5, 4.0]]))
+
+
+def test_a_precomputed_matrix_must_be_dense():
+    with pytest.raises(TypeError, match=r"Precomputed: the matrix must be a dense array, got a sp"):
+        Precomputed(sp.eye_array(3, format="csr"))
+
+
+def test_values_that_are_not_numbers_are_no_length_scales():
+    with pytest.raises(TypeError, match=r"RBF: length_scale must be a number, got \['a', 1\]"):
+        RBF(["a", 1])

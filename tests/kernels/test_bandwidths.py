@@ -1,12 +1,15 @@
 """Bandwidth rules against their formulas, and local scaling."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from mercer import SVC, KernelKMeans, ParzenDensity
-from mercer.kernels import RBF, LocalRBF, Mismatch
+from mercer.kernels import RBF, LocalRBF, Mismatch, Radial, node
+from mercer.kernels._parameter_tree import data_dependent
 
 X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 2.0, 3.0] + 5.0
 
@@ -108,3 +111,27 @@ def test_the_median_of_many_rows_counts_repetitions(weight):
 def test_points_of_weight_0_have_no_letters():
     words, weights = ["abba", "baab", "zzz"], np.array([1.0, 2.0, 0.0])
     assert Mismatch(2, 1).resolve(words, weights) == Mismatch(2, 1).resolve(words[:2])
+
+
+@node
+class Tapered(Radial):
+    """RBF(l) whose profile is raised to a power that may be a rule, too."""
+
+    power: float = data_dependent("columns", is_rule=lambda power: isinstance(power, str))
+
+    def profile(self, s):
+        return np.exp(-0.5 * self.power * s)
+
+    def slope(self, s):
+        return -0.5 * self.power * self.profile(s)
+
+    def _resolve(self, X, weights, targets):
+        return replace(super()._resolve(X, weights, targets), power=float(np.shape(X)[1]))
+
+
+def test_a_kernel_may_have_several_rules():
+    X = np.arange(6.0).reshape(3, 2)
+    assert Tapered(3.0).resolve(X) == Tapered(3.0, power=2.0)
+    scale = RBF("median").resolve(X).length_scale
+    assert Tapered("median").resolve(X) == Tapered(scale, power=2.0)
+    np.testing.assert_allclose(Tapered(3.0).resolve(X)(X), RBF(3.0)(X) ** 2)

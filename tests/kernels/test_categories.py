@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -232,3 +234,12 @@ def test_names_in_expressions():
         parse_kernel("Delta()")
     assert "x_c = z_c" in Equal()._repr_latex_()
     assert (Equal() + Linear()).domain.on_vectors
+
+
+def test_fractional_numbers_are_categories():
+    column = np.array([0.5, 1.5, 0.5, np.nan, 2.0])
+    objects = [0.5, 1.5, 0.5, None, 2]
+    np.testing.assert_array_equal(Equal()(column, objects), Equal()(objects))
+    np.testing.assert_array_equal(Equal()(column)[0], [1, 0, 1, 0, 0])
+    huge = Fraction(10**400, 3)  # is too large for a float
+    np.testing.assert_array_equal(Equal()([huge, huge + 1, 1.0]), np.eye(3))

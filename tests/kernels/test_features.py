@@ -156,3 +156,11 @@ def test_a_basis_without_derivative():
 def test_bad_bases(make, text):
     with pytest.raises((TypeError, ValueError), match=text):
         make()
+
+
+def test_features_that_are_integers():
+    def positive(X):
+        return X > 0
+
+    expected = (X > 0).astype(float) @ (Z > 0).T.astype(float)
+    np.testing.assert_array_equal(Features(positive)(X, Z), expected)

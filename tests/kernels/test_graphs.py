@@ -609,6 +609,44 @@ def test_a_folder_that_is_not_there(tmp_path):
             ValueError,
             "has two different labels, 'a' and 'b'; pass only one, or directed=True",
         ),
+        (
+            lambda: Graphs.from_edges([PATH], sizes=[4, 1]),
+            ValueError,
+            "got sizes, labels or attributes of 2 graphs, but edges of 1",
+        ),
+        (
+            lambda: Graphs.from_edges([PATH], sizes=[4], labels=["abcd", "a"]),
+            ValueError,
+            "got labels for 2 graphs, but there are 1 graphs",
+        ),
+        (
+            lambda: Graphs.from_edges([PATH, PATH], attributes=[[0] * 4, [[0, 1]] * 4]),
+            ValueError,
+            r"the graphs have attributes of different lengths, \[1, 2\]",
+        ),
+        (
+            lambda: concatenate(
+                Graphs.from_edges([PATH], attributes=[[0] * 4]),
+                Graphs.from_edges([PATH], attributes=[[[0, 1]] * 4]),
+            ),
+            ValueError,
+            r"the graphs have attributes of different lengths, \[1, 2\]",
+        ),
+        (
+            lambda: Graphs.from_edges([PATH], edge_labels=[["a", None, "b"]]),
+            ValueError,
+            "edge number 1 of the collection has no label; label every edge, or omit",
+        ),
+        (
+            lambda: Graphs.from_edges([[(0, 1), (1,)]]),
+            ValueError,
+            r"graph 0: edges must be pairs \(u, v\) of node numbers",
+        ),
+        (
+            lambda: Graphs.from_adjacency([np.zeros((2, 2)), [[0, np.inf], [np.inf, 0]]]),
+            ValueError,
+            "graph 1 has an edge weight that is infinite or NaN",
+        ),
         (lambda: RBF()(sample()), ValueError, "RBF requires vectors, but X contains graphs"),
         (lambda: SVC().fit(sample(), [0, 1] * 3), ValueError, "kernels for graphs are Weis"),
         (lambda: WeisfeilerLehman()([[(0, 1)]]) and sample().with_labels([1]), ValueError, "1 la"),
@@ -697,3 +735,9 @@ def test_published_accuracies(name, k, least):
     X, y = read_tudataset(path)
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
     assert cross_val_score(SVC(C=10.0, kernel=Normalized(k)), X, y, cv=folds).mean() > least
+
+
+def test_the_rule_of_a_base_kernel_uses_all_nodes():
+    X = Graphs.from_edges([[(0, 1)], [(0, 1)]], attributes=[[0.0, 1.0], [1.0, 3.0]])
+    kernel = VertexHistogram(RBF("median")).resolve(X)
+    assert kernel.base == RBF("median").resolve([[0.0], [1.0], [1.0], [3.0]])

@@ -61,3 +61,11 @@ def widened(kernel, columns):
     if np.ndim(scale) == 0:
         return kernel
     return kernel.set_params(length_scale=np.resize(scale, columns))
+
+
+def test_noise_is_added_only_to_the_points_themselves():
+    X = np.eye(3)
+    for Z, expected in ((None, 0.2 * np.eye(3)), (X, np.zeros((3, 3)))):
+        total = np.zeros((3, 3))
+        White(0.2).linearise(X, Z).add_to(total)
+        np.testing.assert_array_equal(total, expected)

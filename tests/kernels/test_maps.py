@@ -17,6 +17,8 @@ from mercer.kernels import (
     Periodic,
     Polynomial,
     Select,
+    Shift,
+    Sigmoid,
     Stretch,
     White,
 )
@@ -256,3 +258,36 @@ def test_bad_periods(wrong):
 def test_periodic_compares_equal_widths():
     with pytest.raises(ValueError, match="points with 4 columns to points with 3"):
         Periodic()(X, Z[:, :3])
+
+
+# ---------------------------------------------------------------------- Shift
+
+
+def test_a_shifted_counterexample():
+    shifted = Shift(Sigmoid(gamma=1.0), (1.0, 2.0))
+    points = shifted.properties.against
+    np.testing.assert_allclose(shifted(points), Sigmoid(gamma=1.0)(points - [1.0, 2.0]))
+    assert np.linalg.eigvalsh(shifted(points))[0] < -0.1
+    assert shifted.validity().status == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: Shift(RBF(), "a"), "offset must be a finite number, or one per column, got 'a'"),
+        (lambda: Shift(RBF(), [1.0, np.nan]), "Shift: offset must be a finite number"),
+        (lambda: Shift(RBF(), []), "Shift: offset must be a finite number"),
+        (lambda: Select(RBF(), [0])(X[:, 0]), r"Select requires points with columns.* \(9,\)"),
+        (lambda: Select(RBF(), [0])([[1.0, 2.0], [3.0]]), "inhomogeneous"),
+    ],
+)
+def test_bad_offsets_and_columns(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_points_of_two_types_are_not_the_same():
+    dense = np.eye(3)
+    assert not same_points(sp.csr_array(dense), dense)
+    assert same_points([1.0, np.nan, 2.0], [1.0, float("nan"), 2.0])
+    assert not same_points([1.0, 2.0], [1.0, 3.0])

@@ -2,8 +2,11 @@
 
 import copy
 import pickle
+import threading
+import time
 import warnings
 from collections import Counter
+from contextlib import suppress
 
 import networkx as nx
 import numpy as np
@@ -38,12 +41,16 @@ from mercer.gram import memoise_if_affordable
 from mercer.kernels import (
     RBF,
     Callable,
+    Domain,
+    Kernel,
     Normalized,
     Precomputed,
+    Prepared,
     RandomWalk,
     Select,
     _memoised_kernel,
     memoise,
+    node,
     unwrap,
 )
 from mercer.kernels._memoised_kernel import Memoised, ValueTable, ValueTables
@@ -412,3 +419,54 @@ def test_tables_are_emptied_at_the_end_of_the_memory_scope():
     np.testing.assert_array_equal(kernel.diag(WORDS), K.diagonal())
     assert not table.positions and "values" not in table.__dict__
     assert max(function.calls.values()) > 1
+
+
+@node
+class SlowOverlap(Kernel):
+    """A costly kernel whose values are computed in tiles, not in pairs."""
+
+    def _domain(self, *inner):
+        return Domain("strings", costly=True)
+
+    def _prepare(self, X, like):
+        words = np.empty(len(X), dtype=object)
+        words[:] = list(X)
+        return Prepared((words,))
+
+    def _tile(self, P, Q, out):
+        out[...] = [[shared_letters(s, t) for t in Q.arrays[0]] for s in P.arrays[0]]
+
+
+def test_a_costly_kernel_may_compute_its_values_in_tiles():
+    X = ["abc", "bcd", "", "xyz", "abx"]
+    k = memoise(SlowOverlap(), 4)
+    np.testing.assert_array_equal(k(X), SlowOverlap()(X))
+    np.testing.assert_array_equal(k(X, X[:2]), SlowOverlap()(X, X[:2]))
+
+
+def test_a_thread_that_waits_for_a_value_evaluates_it_if_the_other_thread_fails():
+    begun, waiting, values = threading.Event(), threading.Event(), []
+
+    def function(s, t):
+        if not begun.is_set():
+            begun.set()
+            waiting.wait(10)
+            time.sleep(0.05)  # the other thread waits for this value
+            raise ZeroDivisionError
+        return shared_letters(s, t)
+
+    k = memoise(Callable(function, "pair"), 2)
+    P = k.prepare(["ab", "bc"])
+
+    def evaluate(job):
+        with suppress(ZeroDivisionError):
+            values.append(k.tile(P[[0]], P[[1]], np.empty((1, 1))).item())
+
+    threads = [threading.Thread(target=evaluate, args=(job,)) for job in range(2)]
+    threads[0].start()
+    begun.wait(10)
+    threads[1].start()
+    waiting.set()
+    for thread in threads:
+        thread.join(10)
+    assert values == [1.0]

@@ -26,8 +26,10 @@ from mercer.kernels import (
     Ochiai,
     Overlap,
     Subsets,
+    node,
 )
 from mercer.kernels.sets._set_encoding import SetEncoding
+from mercer.kernels.sets._set_kernels import SetKernel
 
 DEFINITIONS = {
     Intersection(): lambda A, B: len(A & B),
@@ -264,3 +266,35 @@ def test_refusals(call, error, text):
 def test_columns_are_elements():
     matrix = SetEncoding(np.array([[1, 0, 1]]), "")
     assert sorted(matrix.columns.tolist()) == sorted(SetEncoding([{0, 1, 2}], "").columns.tolist())
+
+
+def test_repeated_entries_of_a_sparse_matrix_are_added():
+    X = sp.coo_array((np.ones(4), ([0, 0, 0, 1], [0, 0, 1, 1])), shape=(2, 3))
+    np.testing.assert_array_equal(MinMax()(X), MinMax()([[2, 1, 0], [0, 1, 0]]))
+    with pytest.raises(ValueError, match="point 0 has the entry 2 in column 0"):
+        Jaccard()(X)
+
+
+def test_instances_in_sparse_matrices():
+    X = [np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 3.0]])]
+    sparse = [sp.csr_array(instances) for instances in X]
+    np.testing.assert_allclose(MeanOf(RBF())(sparse), MeanOf(RBF())(X), rtol=1e-14)
+
+
+def test_elements_that_contain_other_objects_are_refused():
+    for element in ((1, object()), frozenset([object()])):
+        with pytest.raises(TypeError, match="the elements of point 1 must be numbers, strings or"):
+            Jaccard()([{1}, {element}])
+
+
+def test_a_profile_may_return_a_new_array():
+    @node
+    class Ochiai(SetKernel):
+        """|A n B| / sqrt(|A| |B|), the cosine of two sets."""
+
+        def profile(self, a, s, t):
+            return a / np.sqrt(s * t)
+
+    X = [{1, 2}, {2, 3, 4}, {1, 2, 3}]
+    expected = [[len(a & b) / np.sqrt(len(a) * len(b)) for b in X] for a in X]
+    np.testing.assert_allclose(Ochiai()(X), expected, rtol=1e-6)

@@ -268,3 +268,18 @@ def test_limits_count_parameters():
         ValueError, match=r"2 pairs of limits for the 1 parameters \['length_scale'\]"
     ):
         Bounded(RBF(), ((0.1, 1.0), (0.1, 1.0))).bounds  # noqa: B018
+
+
+def test_real_powers_of_wrapped_kernels():
+    root, other = (SklearnKernel(gp.Exponentiation(k, 0.5)) for k in (gp.RBF(), gp.DotProduct()))
+    assert root.properties.order == 0 and root.validity().status == "proved"
+    assert other.properties.order is None and len(other.properties.against) == 6
+
+
+def test_a_kernel_that_returns_another_shape():
+    class Flat(gp.RBF):
+        def __call__(self, X, Y=None, eval_gradient=False):
+            return super().__call__(X, Y).ravel()
+
+    with pytest.raises(ValueError, match=r"Flat returned shape \(45,\) for 9 and 5 points"):
+        SklearnKernel(Flat())(X, Z)

@@ -27,6 +27,7 @@ from mercer.kernels import (
     Subsequence,
     SubsequenceSum,
     WeightedDegree,
+    closed_form_preimage,
 )
 from mercer.kernels.strings import _word_kernels
 
@@ -537,9 +538,26 @@ def test_preimages_are_joined_and_repaired():
     found = f.preimage()
     assert {"ab", "ba", "cd", "dc"} <= set(grams(found.points[0], 2))
     assert found.residuals[0] < min(f.preimage(method="nearest").residuals)
+    # Two cycles without a common node are joined if that is closer than dropping one of them.
+    formula = closed_form_preimage(Spectrum(2), ["aaa", "abbbaa"], np.array([[0.5], [0.5]]))
+    assert formula.points == ["aaabba"]
     for X in ([b"abcd", b"bcde"], [("a", 1), ("a", 1, "b")]):
         point = Expansion(Spectrum(2), X, [1.0, 0.0]).preimage().points[0]
         assert point == X[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"), [(Spectrum(2, blended=True), ["abc", "bcd"]), (Spectrum(2), [])], ids=str
+)
+def test_spectra_without_a_formula_for_preimages(kernel, X):
+    assert closed_form_preimage(kernel, X, np.ones((len(X), 1))) is None
+
+
+def test_an_alphabet_may_be_a_list():
+    X = [("A", 1, "A"), (1, 1, "A")]
+    listed, paired = Mismatch(2, 1, alphabet=["A", 1]), Mismatch(2, 1, alphabet=("A", 1))
+    assert listed == paired
+    np.testing.assert_array_equal(listed(X), paired(X))
 
 
 # ---------------------------------------------------------------------- real data

@@ -128,6 +128,11 @@ def test_estimators_learn_the_weights():
             ValueError,
             "min_df selects terms by their counts",
         ),
+        (
+            lambda: BagOfWords(options={"min_df": 3, "max_df": 2}).resolve(TRAIN),
+            ValueError,
+            r"BagOfWords: max_df corresponds to < documents than min_df \(",
+        ),
     ],
 )
 def test_refusals(call, error, text):
@@ -162,3 +167,10 @@ def test_weights_below_one_leave_the_vocabulary_as_it_is():
     assert set(BagOfWords().resolve(TRAIN, weights).tfidf) == set(BagOfWords().resolve(TRAIN).tfidf)
     with pytest.raises(ValueError, match="'min_df' parameter"):
         BagOfWords(options={"min_df": -1}).resolve(TRAIN)
+
+
+def test_the_most_frequent_terms_by_fractional_weights():
+    kernel = BagOfWords(options={"max_features": 1})
+    texts = ["cat cat", "dog", "cow"]
+    assert list(kernel.resolve(texts, np.array([0.5, 1.25, 0.9])).tfidf) == ["dog"]
+    assert list(kernel.resolve(texts, np.array([0.5, 0.8, 0.9])).tfidf) == ["cat"]

@@ -334,7 +334,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="mercer")
 
 
-if hasattr(os, "register_at_fork"):  # a forked child process does not have its parent's threads
+# A forked child process does not have its parent's threads.
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
     os.register_at_fork(after_in_child=_pool.cache_clear)
     os.register_at_fork(after_in_child=_blas_threads.after_fork)
 

@@ -152,7 +152,7 @@ class ArrayBlocks(LocalBlocks):
         return cls.below([X if hasattr(X, "shape") else np.asarray(X)], rows)
 
     @classmethod
-    def below(cls, arrays: Sequence[Any], rows: int | None = None, columns: Any = None) -> Self:
+    def below(cls, arrays: Sequence[Any], rows: int | None = None) -> Self:
         """Split vertically stacked arrays into blocks.
 
         All rows of a block are from the same array.
@@ -172,12 +172,10 @@ class ArrayBlocks(LocalBlocks):
                 )
         width = shapes[0][1] if len(shapes[0]) == 2 else None
         block_rows = rows_per_block(width, rows)
-        if width is not None and columns is not None:
-            width = None if np.ndim(columns) == 0 else len(columns)
         sizes = [
             min(block_rows, n - start) for n, *_ in shapes for start in range(0, n, block_rows)
         ]
-        return cls(tuple(sizes), width, tuple(arrays), columns)
+        return cls(tuple(sizes), width, tuple(arrays))
 
     @property
     def dtype(self) -> np.dtype:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cache, cached_property, partial
 from html import escape
+from itertools import takewhile
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -653,10 +654,13 @@ def _difference_error(left: object, right: object) -> TypeError:
 @cache
 def _changes_methods(kernel: type[Kernel]) -> bool:
     """Return True if a class outside of mercer overrides methods, but not `_properties`."""
-    for cls in kernel.__mro__:
-        if "_properties" in vars(cls) or cls.__module__.startswith("mercer."):
-            return False
-        members = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
-        if any(callable(value) or isinstance(value, property) for value in members.values()):
-            return True
-    return False
+    outside = takewhile(
+        lambda cls: "_properties" not in vars(cls) and not cls.__module__.startswith("mercer."),
+        kernel.__mro__,
+    )
+    members = [item for cls in outside for item in vars(cls).items()]
+    return any(
+        callable(value) or isinstance(value, property)
+        for name, value in members
+        if not name.startswith("__")
+    )

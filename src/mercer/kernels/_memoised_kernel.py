@@ -151,8 +151,6 @@ class Memoised(Wrapper):
         return P.frame is Q.frame and P.frame.size > 0
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        if not self._is_stored(P, Q):
-            return _pair_values(self.kernel, P.children[0], Q.children[0], i, j)
         rows, columns = P.arrays[0][i], Q.arrays[0][j]
         values = np.empty(len(i))
         outside = (rows < 0) | (columns < 0)

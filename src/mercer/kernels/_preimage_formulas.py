@@ -493,8 +493,6 @@ class _DeBruijnGraph:
             else:
                 path.append(stack.pop()[1])
         edges = path[-2::-1]  # edges in forward order, without the -1 of the start node
-        if not edges:
-            return []
         first = int(self.positions[edges[0]])
         return [
             *range(first, first + self.p - 1),

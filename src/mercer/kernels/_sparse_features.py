@@ -12,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import numbers
 from abc import abstractmethod
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -211,6 +213,23 @@ def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.
             known[value] = code
         codes[i] = code
     return codes
+
+
+def hash_elements(
+    points: Sequence[Any], owner: str, what: str, *, reals: bool = True
+) -> np.ndarray:
+    """Return the concatenated codes of the elements of all points; see `hash_codes`.
+
+    An error message names the point, and the index of the element in it.
+    """
+    try:
+        return hash_codes(list(chain.from_iterable(points)), owner, what, reals=reals)
+    except TypeError:  # encode the points one by one, so that the error names the point
+        codes = [
+            hash_codes(list(point), owner, f"the {what} of point {i}", reals=reals)
+            for i, point in enumerate(points)
+        ]
+        return np.concatenate(codes)
 
 
 def _code(value: Any) -> int | None:

@@ -222,8 +222,6 @@ class AitchisonAitken(CategoryKernel):
         return values[0], values[1]
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Self:
-        if not isinstance(self.n_levels, str):
-            return self
         codes = category_codes(X, "AitchisonAitken")
         counts = [max(len(np.unique(column)), 2) for column in codes.T]
         return replace(self, n_levels=counts[0] if len(counts) == 1 else tuple(counts))

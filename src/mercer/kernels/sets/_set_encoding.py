@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._core import Points, is_table, single_column
-from .._sparse_features import FeatureTerms, hash_codes, splitmix64
+from .._sparse_features import FeatureTerms, hash_codes, hash_elements, splitmix64
 
 
 class SetEncoding:
@@ -60,7 +60,7 @@ class SetEncoding:
                     f"rows of a matrix"
                 )
         owner = np.repeat(np.arange(len(points)), [len(point) for point in points])
-        code = self._codes(points)
+        code = hash_elements(points, self.owner, "elements")
         value = np.ones(len(code))
         if any(isinstance(point, Mapping) for point in points):
             counts = (p.values() if isinstance(p, Mapping) else (1,) * len(p) for p in points)
@@ -78,15 +78,6 @@ class SetEncoding:
                     f"times; counts must be finite and not negative"
                 )
         return FeatureTerms(len(points), owner, code, value).matrix()
-
-    def _codes(self, points: list[Any]) -> np.ndarray:
-        """Return the codes of all elements, point by point."""
-        try:
-            return hash_codes(list(chain.from_iterable(points)), self.owner, "elements")
-        except TypeError:  # encode the points one by one, so that the error names the point
-            for i, point in enumerate(points):
-                hash_codes(list(point), self.owner, f"the elements of point {i}")
-            raise
 
     def _check_entries(self, matrix: Points) -> None:
         """Raise a ValueError unless all entries are 0 or 1, or for bags finite and >= 0."""

@@ -16,7 +16,7 @@ from ..._core import Points, single_column
 from .._base import Kernel, node
 from .._parameter_checks import is_bool
 from .._properties import Domain
-from .._sparse_features import hash_codes, splitmix64
+from .._sparse_features import hash_codes, hash_elements, splitmix64
 
 _KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
 
@@ -134,13 +134,7 @@ def _symbols(points: list[Any], kind: str, owner: str) -> np.ndarray:
         return np.frombuffer(flat, dtype="<u4").astype(np.int64)
     if kind == "bytes":
         return np.frombuffer(b"".join(points), dtype=np.uint8).astype(np.int64)
-    try:
-        letters = [s for point in points for s in point]
-        return hash_codes(letters, owner, "symbols", reals=False).view(np.int64)
-    except TypeError:  # encode the points one by one, so that the error names the point
-        for i, point in enumerate(points):
-            hash_codes(list(point), owner, f"the symbols of point {i}", reals=False)
-        raise
+    return hash_elements(points, owner, "symbols", reals=False).view(np.int64)
 
 
 def encode_alphabet(alphabet: Any, kind: str) -> np.ndarray:

@@ -150,8 +150,6 @@ class TextKernel(Explicit):
     # ------------------------------------------------------------------ weights
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        if not _is_learned(self.tfidf):
-            return self
         texts = self._texts(X)
         weights = np.ones(len(texts)) if weights is None else weights
         n, smooth = float(np.sum(weights)), float(bool(self.smooth_idf))

@@ -170,9 +170,7 @@ class _Affine(DotProduct):
         """Return g'(gamma t + coef0)."""
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        return self._with({"gamma": gamma_from_rule(self.gamma, self._vectors(X), weights)})
+        return self._with({"gamma": gamma_from_rule(str(self.gamma), self._vectors(X), weights)})
 
 
 @node

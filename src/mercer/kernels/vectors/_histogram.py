@@ -232,12 +232,10 @@ class Chi2(_ExponentialSum):
         return {"gamma": s * self.slope(s)}
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        X = self._vectors(X)
-        if self.gamma == "median":
+        X, rule = self._vectors(X), str(self.gamma)
+        if rule == "median":
             return replace(self, gamma=1.0 / median_distance(X, _chi2_sums, weights))
-        return replace(self, gamma=gamma_from_rule(self.gamma, X, weights))
+        return replace(self, gamma=gamma_from_rule(rule, X, weights))
 
 
 @node

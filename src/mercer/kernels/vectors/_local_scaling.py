@@ -91,8 +91,6 @@ class LocalRBF(VectorKernel):
             object.__setattr__(self, "points", points)
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        if self.points is not None:
-            return self
         X = self._vectors(X)
         chosen = evenly_spaced_rows(X.shape[0], _MAX_POINTS, weights)
         return replace(self, points=_dense(X[chosen]))
