@@ -1,5 +1,6 @@
 """Kernel k-means: against Lloyd's algorithm in R^d, brute force, and with invalid input."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -9,12 +10,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, silhouette_samples
 
-from mercer import KernelKMeans, MemoryBudgetError
+from mercer import Blocks, KernelKMeans, MemoryBudgetError
 from mercer.datasets import circles
 from mercer.gram import gram
-from mercer.kernels import RBF, Distance, Linear, Precomputed, Spectrum
+from mercer.kernels import RBF, Callable, Distance, Linear, Precomputed, Radial, Spectrum, node
 from mercer.solvers import Lloyd, Status, cluster, silhouette
-from mercer.solvers.kmeans import _kmeans_solver
+from mercer.solvers.kmeans import _cluster_distances, _kmeans_solver
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3))
@@ -320,3 +321,59 @@ def test_weights_are_repetitions_from_every_start(seed, init):
     weighted = model.fit(X, sample_weight=w).predict(X)
     np.testing.assert_array_equal(model.fit(X[repeated]).predict(X), weighted)
     np.testing.assert_array_equal(model.fit(sp.csr_array(X[repeated])).predict(X), weighted)
+
+
+@node
+class InfiniteUnlessEqual(Radial):
+    """1 for equal points and infinity for all others."""
+
+    def profile(self, s):
+        return np.where(s > 0, np.inf, 1.0)
+
+    def slope(self, s):
+        return np.zeros_like(s)
+
+
+@pytest.mark.parametrize("start", [None, np.array([0, 1, 0, 1, 0])], ids=["points", "labels"])
+def test_values_that_are_not_finite(start):
+    with pytest.raises(ValueError, match=r"InfiniteUnlessEqual.* overflows on these points"):
+        cluster(InfiniteUnlessEqual(), np.arange(5.0)[:, None], Lloyd(2), start=start)
+
+
+def test_points_that_are_far_from_the_origin():
+    points = 1e7 + np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(UserWarning, match="the clusters are determined by rounding errors"):
+        cluster(Callable(lambda X, Z: X @ Z.T, "matrix"), points, Lloyd(2))
+
+
+def test_an_empty_cluster_does_not_take_the_only_point_of_another():
+    # All points but one are alone in their clusters after three of them have moved.
+    points = np.array([[0.0], [1.0], [1.001], [5.0]])
+    found = cluster(Linear(), points, Lloyd(4), start=np.zeros(4, dtype=int))
+    assert np.array_equal(np.sort(found.labels), np.arange(4))
+    with pytest.warns(ConvergenceWarning, match="2 clusters were found, fewer than n_clusters=4"):
+        cluster(Linear(), np.array([[0.0], [0.0], [1.0], [1.0]]), Lloyd(4, random_state=0))
+
+
+def test_silhouettes_of_several_tiles(monkeypatch):
+    monkeypatch.setattr(_cluster_distances, "_SILHOUETTE_TILE", 16)
+    labels = rng.integers(0, 3, size=len(Q))
+    expected = silhouette_samples(Q, labels, metric="euclidean")
+    np.testing.assert_allclose(silhouette(gram(Linear(), Q), labels), expected, atol=1e-10)
+    with pytest.raises(ValueError, match="got 2 labels for 40 points; pass one label per point"):
+        silhouette(gram(Linear(), Q), [0, 1])
+
+
+def test_iterations_over_blocks_that_are_not_enough(capsys):
+    blocks = Blocks.of(X, 100)
+    model = KernelKMeans(3, solver="nystroem", random_state=0, max_iter=1, verbose=1)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(blocks)
+    messages = [str(warning.message) for warning in caught]
+    assert "points still moved after 1 iterations to an inertia of" in messages[0]
+    assert (
+        "points still change clusters after 1 iterations; increase max_iter or tol" in messages[1]
+    )
+    assert re.search(r"\[KernelKMeans\] iteration 1: inertia [\d.]+\n", capsys.readouterr().out)
+    with pytest.raises(TypeError, match="k-means of Blocks needs points in memory"):
+        cluster(RBF(), blocks, Lloyd(2), "nystroem")

@@ -12,11 +12,13 @@ from mercer import (
     KernelRecursiveLeastSquares,
     KernelRidge,
     MemoryBudgetError,
+    NotPositiveDefiniteError,
     OnlineKernelRegressor,
     compress,
 )
 from mercer.datasets import circles
 from mercer.kernels import RBF, Linear, Precomputed, Spectrum
+from mercer.solvers.online._perceptron import _inverse_with_jitter
 
 rng = np.random.default_rng(0)
 LEARNERS = [KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor]
@@ -433,3 +435,12 @@ def test_it_says_what_it_does(Learner, capsys):
     assert word in text
     stream(Learner(verbose=1), X, y, 60)
     assert f"{word} at 60 new points" in capsys.readouterr().out
+
+
+def test_the_inverse_of_a_nearly_singular_matrix_has_jitter():
+    X = np.array([[1.0], [1.0], [2.0]])
+    Q, jitter = _inverse_with_jitter(X @ X.T)
+    assert 0.0 < jitter < 1e-10
+    np.testing.assert_allclose(Q @ (X @ X.T + jitter * np.eye(3)), np.eye(3), atol=0.1)
+    with pytest.raises(NotPositiveDefiniteError, match="matrix of the 2 support points is not pos"):
+        _inverse_with_jitter(np.array([[1.0, 2.0], [2.0, 1.0]]))

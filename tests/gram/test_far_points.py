@@ -26,11 +26,14 @@ from mercer import (
     mmd,
 )
 from mercer.gram import gram, nearest_neighbors, radius_neighbors
+from mercer.gram._cancellation import warn_if_cancelled
 from mercer.kernels import (
     RBF,
     Bilinear,
+    Callable,
     Constant,
     Cosine,
+    Features,
     Fixed,
     Linear,
     Map,
@@ -261,3 +264,41 @@ def test_other_models_of_differences(offset, rng):
     np.testing.assert_allclose(here.stress_, there.stress_, rtol=1e-6)
     np.testing.assert_allclose(mmd(X[:30], X[30:], kernel), mmd(A[:30], A[30:], kernel), rtol=1e-9)
     np.testing.assert_allclose(hsic(X, B, kernel), hsic(A, B, kernel), rtol=1e-9)
+
+
+def cancelled(X, Z):
+    """<x, z>, which is defined only for positive vectors below 2e9."""
+    if min(X.min(), Z.min()) < 0 or max(X.max(), Z.max()) > 2e9:
+        raise ValueError("outside of the domain")
+    return X @ Z.T
+
+
+def direction(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def test_the_domain_of_a_function_may_end_near_the_points():
+    X = 1e9 + np.random.default_rng(0).normal(size=(20, 1))
+    with pytest.warns(UserWarning, match="results depend on rounding: squared distances"):
+        warn_if_cancelled(Callable(cancelled, "matrix"), X)
+
+
+def test_points_that_are_equal_in_feature_space_are_not_cancelled():
+    X = np.outer([1.0, 2.3, 3.7, 5.1, 7.7], [0.1, 0.2, 0.7])  # all have the same direction
+    assert np.ptp(Features(direction).diag(X)) > 0  # because of rounding
+    warn_if_cancelled(Features(direction), X)
+
+
+def test_neighbours_of_overflowing_values_are_refused():
+    X = np.array([[1e200], [2e200]])
+    with pytest.raises(ValueError, match=r"Polynomial.* overflows on these points"):
+        nearest_neighbors(Polynomial(3), X, X, 1, np.zeros(2))
+    with pytest.raises(ValueError, match=r"Polynomial.* overflows on these points"):
+        radius_neighbors(Polynomial(3), X, X, 1.0, np.zeros(2), np.zeros(2))
+
+
+def test_neighbours_in_a_radius_that_are_lost_to_rounding():
+    X = np.array([[1e8], [1e8 + 1], [1e8 + 5]])
+    kernel = Callable(lambda X, Z: X @ Z.T, "matrix")  # has no equivalent on differences
+    with pytest.warns(UserWarning, match="neighbours of 3 of 3 points are determined by rounding"):
+        radius_neighbors(kernel, X, X, 2.0, kernel.diag(X), kernel.diag(X))

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import cg, eigsh
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
-from mercer import MemoryBudgetError
+from mercer import Blocks, MemoryBudgetError
 from mercer._core import budget_in_bytes, format_bytes
-from mercer.gram import CentredGram, DenseGram, TiledGram, gram
+from mercer.gram import CentredGram, DenseGram, DistributedGram, GramOperator, TiledGram, gram
 from mercer.gram import _tiled as tiled_module
+from mercer.gram._dense import _SquaredDistance
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
@@ -265,3 +266,55 @@ def test_pullback_of_a_wrapped_kernel_beyond_one_tile():
     U = rng.normal(size=(600, 2))
     expected = kernel.pullback(points, None, U @ U.T)
     np.testing.assert_allclose(gram(kernel, points).pullback(U, U), expected, rtol=1e-10)
+
+
+class Rectangular(GramOperator):
+    """A Gram operator with only the required methods."""
+
+    def block(self, rows, cols):
+        return self.kernel(self.X, self.X if self.Z is None else self.Z)[rows][:, cols]
+
+    def diagonal(self):
+        return self.kernel.diag(self.X)
+
+    def to_array(self):
+        return self.block(slice(None), slice(None))
+
+    def _matmat(self, V):
+        return self.to_array() @ V
+
+
+def test_default_methods_of_a_gram_operator():
+    rng = np.random.default_rng(0)
+    A, V, w = rng.normal(size=(9, 2)), rng.normal(size=(9, 3)), rng.uniform(size=9)
+    operator, K = Rectangular(RBF(), A, None, (9, 9), np.float64), RBF()(A)
+    rows = np.array([4, 1])
+    np.testing.assert_allclose(operator.part(rows, V), K[rows] @ V, rtol=1e-12)
+    product, squares = operator.with_squares(V, w)
+    np.testing.assert_allclose(product, K @ V, rtol=1e-12)
+    assert squares == pytest.approx(w @ K**2 @ w)
+    other = Rectangular(RBF(), A, A[:4], (9, 4), np.float64)
+    with pytest.raises(NotImplementedError, match="Rectangular has no transposed operator"):
+        other.T @ np.ones(9)
+
+
+def test_the_adjoint_of_a_centred_gram():
+    A = np.random.default_rng(0).normal(size=(9, 2))
+    K, v = CentredGram(gram(RBF(), A)), np.arange(9.0)
+    for found in (K.H @ v, K.rmatvec(v)):
+        np.testing.assert_allclose(found, K.to_array() @ v, atol=1e-14)
+
+
+def test_squared_distances_have_derivatives():
+    A, B = np.array([[0.0, 1.0], [2.0, 4.0]]), np.array([[1.0, 1.0]])
+    kernel = _SquaredDistance()
+    np.testing.assert_allclose(kernel(A, B), [[1.0], [10.0]])
+    np.testing.assert_allclose(kernel.input_gradient(A, B, np.ones((2, 1))), 2.0 * (A - B))
+
+
+def test_distributed_products_need_workers():
+    A = np.random.default_rng(0).normal(size=(9, 2))
+    with pytest.raises(TypeError, match="workers must be Blocks if X is not"):
+        DistributedGram(RBF(), A)
+    K, rows = DistributedGram(RBF(), Blocks.of(A, 3)), np.array([7, 2])
+    np.testing.assert_allclose(K.part(rows, np.eye(9)), RBF()(A)[rows], rtol=1e-12)

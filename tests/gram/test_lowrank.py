@@ -1,6 +1,7 @@
 """Test Nyström features and the low-rank Gram operator."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import Expansion, KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
-from mercer.gram import CentredGram, LowRankGram, NystroemMap, TiledGram, _feature_map, rpcholesky
+from mercer.gram import (
+    CentredGram,
+    FeatureMap,
+    LowRankGram,
+    NystroemMap,
+    TiledGram,
+    _feature_map,
+    rpcholesky,
+)
 from mercer.gram import _nystroem_map as nystroem_module
 from mercer.kernels import (
     RBF,
@@ -420,3 +429,21 @@ def test_wishes_that_make_no_sense():
         KernelMismatchError, match=r"the NystroemMap was made for the kernel RBF.*3\.0\), not"
     ):
         LowRankGram(RBF(2.0), X, phi)
+
+
+@dataclass(frozen=True, eq=False)
+class Powers(FeatureMap):
+    """The features 1, x, x^2, ..., which do not evaluate a kernel."""
+
+    degree: int
+
+    def __len__(self):
+        return self.degree + 1
+
+    def _fill(self, X, rows, out, whiten=True):
+        out[...] = X[rows] ** np.arange(self.degree + 1)
+
+
+def test_features_without_a_kernel():
+    X = np.linspace(-1.0, 1.0, 9)[:, None]
+    np.testing.assert_array_equal(Powers(3).features(X), X ** np.arange(4))

@@ -229,6 +229,8 @@ def test_a_view_whose_memory_another_has_taken():
     out = np.zeros(70)
     old.add(np.arange(70), np.ones(70), out)
     assert np.allclose(out, K[:70, :70].sum(axis=1))
+    rows.view(0, 2).fetch(np.arange(60))
+    assert np.allclose(old.matrix(), K[:70, :70])
 
 
 def test_a_cache_stays_within_the_memory():

@@ -224,8 +224,6 @@ class TiledGram(GramOperator):
         squares : float
             sum_ij w_i w_j K_ij^2.
         """
-        if not self.symmetric:
-            return super().with_squares(V, weights)
         return self._symmetric_product(np.ascontiguousarray(V, dtype=self.dtype), weights)
 
     def rounded(self) -> TiledGram | None:

@@ -200,7 +200,8 @@ class BoxQP(ABC):
         right = self.pulled(h * rhs_v) + residual
         scale = np.abs(right).max(initial=0.0)
         du = np.zeros_like(right)
-        for remaining in range(refinements, -1, -1):
+        remaining = refinements
+        while True:
             du += solve(right)
             image = self.times(du)
             dv = h * (rhs_v - image)
@@ -208,6 +209,7 @@ class BoxQP(ABC):
             right = pull + residual - self.ridge * du
             if not remaining or np.abs(right).max(initial=0.0) <= _EXACT_RESIDUAL * scale:
                 break
+            remaining -= 1
         dz, dy = below * (target_z - z * dv) / a, above * (target_y + y * dv) / c
         return PrimalDualPoint(du, below * dv, above * -dv, dz, dy, image, pull)
 

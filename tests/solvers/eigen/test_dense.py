@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackError, aslinearoperator
 
 from mercer import KernelPCA
 from mercer.gram import CentredGram, gram
 from mercer.kernels import RBF, Linear
-from mercer.solvers import DenseEigen
+from mercer.solvers import Arpack, DenseEigen
+from mercer.solvers.eigen import _standard_eigensolvers
+from mercer.solvers.eigen._eigenpairs import canonical_signs
 
 X = np.random.default_rng(0).standard_normal((120, 4))
 
@@ -44,3 +47,25 @@ def test_components_without_variance_are_not_kept(n):
     K = points @ np.diag([1.0, 1.0, 1.0, -1.0]) @ points.T
     with pytest.raises(ValueError, match="negative eigenvalues"):
         KernelPCA(kernel="precomputed").fit(K)
+
+
+def test_linear_operators_whose_norm_is_unknown():
+    A = np.diag([3.0, 2.0, 1.0, 0.5])
+    pairs = Arpack(random_state=0).eigenpairs(aslinearoperator(A), 2)
+    np.testing.assert_allclose(pairs.values, [3.0, 2.0], rtol=1e-10)
+    assert np.all(pairs.certificate.lower <= [3.0, 2.0])
+
+
+def test_other_errors_of_arpack_are_raised(monkeypatch):
+    def failing(*arguments, **options):
+        raise ArpackError(-9999)
+
+    monkeypatch.setattr(_standard_eigensolvers, "eigsh", failing)
+    with pytest.raises(ArpackError):
+        Arpack().eigenpairs(aslinearoperator(np.eye(4)), 2)
+    zero = Arpack().eigenpairs(aslinearoperator(np.zeros((4, 4))), 2)
+    assert np.array_equal(zero.values, [0.0, 0.0])
+
+
+def test_signs_of_vectors_without_entries():
+    assert np.array_equal(canonical_signs(np.zeros((0, 2))), [1.0, 1.0])

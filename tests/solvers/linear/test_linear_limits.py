@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import KernelRidge, MemoryBudgetError
+from mercer import KernelRidge, MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gram import gram
-from mercer.kernels import RBF, Linear, Precomputed
+from mercer.kernels import RBF, Linear, Precomputed, node
 from mercer.solvers import (
     LINEAR,
     Cholesky,
@@ -17,7 +17,9 @@ from mercer.solvers import (
     MixedCholesky,
     Status,
     choose,
+    conjugate_gradients,
 )
+from mercer.solvers.linear._conjugate_gradient import _Scaled
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(150, 3)), rng.normal(size=150)
@@ -123,3 +125,43 @@ def test_small_targets_reach_the_estimator():
     big = KernelRidge(0.1, kernel=RBF(1.5), solver="cg").fit(X, y)
     small = KernelRidge(0.1, kernel=RBF(1.5), solver="cg").fit(X, 1e-200 * y)
     np.testing.assert_allclose(small.dual_coef_ * 1e200, big.dual_coef_, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("solver", "X", "error", "message"),
+    [
+        (Cholesky(), [[1.0, 0.0], [0.0, 1e-10]], NotPositiveDefiniteError, "number is 1.0e-20, b"),
+        (MixedCholesky(), [[1e200], [1.0]], ValueError, "K has entries that are not finite"),
+        (MixedCholesky(), [[1e140], [1e170]], ValueError, "K has entries that are not finite"),
+    ],
+)
+def test_matrices_that_cannot_be_factorised(solver, X, error, message):
+    K = gram(Linear() if isinstance(solver, Cholesky) else Unbounded(), np.array(X))
+    with pytest.raises(error, match=message):
+        solver.factorize(K, 0.0 if isinstance(solver, Cholesky) else 1.0)
+
+
+@node
+class Unbounded(Linear):
+    """<x, z>, but k(x, x) = 1 up to |x| = 1e160."""
+
+    def _diag(self, X):
+        norms = np.abs(X).max(axis=1)
+        return np.where(norms > 1e180, np.inf, 1.0)
+
+
+def test_conjugate_gradients_without_steps_or_with_infinite_values():
+    options = {"tol": 1e-8, "rounding": lambda a: np.linalg.norm(a, axis=0)}
+    Y = np.ones((3, 1))
+    found = conjugate_gradients(lambda V: 2.0 * V, lambda V: V, Y, max_iter=0, **options)
+    assert (found.n_iter, found.converged) == (0, False)
+    with pytest.raises(ValueError, match="K has entries that are not finite"):
+        conjugate_gradients(lambda V: np.inf * V, lambda V: V, Y, max_iter=9, **options)
+
+
+def test_a_scaled_matrix():
+    X, s = np.random.default_rng(0).normal(size=(7, 2)), np.arange(1.0, 8.0)
+    scaled, K = _Scaled(gram(RBF(), X), s), s[:, None] * RBF()(X) * s
+    np.testing.assert_allclose(scaled.to_array(), K, rtol=1e-12)
+    np.testing.assert_allclose(scaled @ np.eye(7), K, rtol=1e-12)
+    np.testing.assert_allclose(scaled.diagonal(), np.diag(K), rtol=1e-12)

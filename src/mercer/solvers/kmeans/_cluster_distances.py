@@ -170,6 +170,7 @@ class KernelDistances:
             out[np.arange(self.n), i * self.n_clusters + labels] = self.weights
         return out
 
+    @ignore_overflow
     def sums(self, labels_of_starts: list[np.ndarray]) -> list[np.ndarray]:
         """Return for each start the sums of w_j k(x_i, x_j) over the points j of each cluster.
 

@@ -270,8 +270,9 @@ class Lloyd:
     ) -> None:
         """Iterate from all starts at the same time, until each of them has stopped."""
         sums = points.sums([state.labels for state in starts])
-        running = list(range(len(starts)))
-        for iteration in range(1, self.max_iter + 1):
+        running, iteration = list(range(len(starts))), 0
+        while running:
+            iteration += 1
             moves = {i: self._step(points, starts[i], sums[i], iteration) for i in running}
             if log is not None:
                 lowest = min(state.inertia for state in starts)
@@ -279,9 +280,9 @@ class Lloyd:
                 text = f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"
                 log(ProgressStep(text))
             running = [i for i in running if not starts[i].stopped]
-            if not running or iteration == self.max_iter:
-                return
-            points.update(sums, {i: (moves[i][0], moves[i][1], starts[i].labels) for i in running})
+            if running:
+                going = {i: (*moves[i], starts[i].labels) for i in running}
+                points.update(sums, going)
 
     def _step(
         self, points: KernelDistances, state: _LloydState, sums: np.ndarray, iteration: int
@@ -327,10 +328,13 @@ class Lloyd:
                 f"usual cause is points that coincide in feature space. Use fewer clusters"
             )
         if not best.converged:
-            change = best.history[-2] - best.history[-1] if len(best.history) > 1 else np.nan
+            change = ""
+            if len(best.history) > 1:
+                decrease = best.history[-2] - best.history[-1]
+                change = f"; the last one decreased the inertia by {decrease:.2g}"
             messages.append(
-                f"points still moved after {self.max_iter} iterations; the last one decreased the "
-                f"inertia by {change:.2g} to {best.inertia:.6g}. Increase max_iter or tol"
+                f"points still moved after {self.max_iter} iterations{change} to an inertia of "
+                f"{best.inertia:.6g}. Increase max_iter or tol"
             )
         for text in messages:
             warn_caller(text, ConvergenceWarning)

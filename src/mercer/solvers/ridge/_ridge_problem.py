@@ -508,12 +508,7 @@ class LandmarkRidge(_RidgeProblem):
         ndarray of shape (r, q)
             The variance of f, without noise, for each target.
         """
-        path = self._path
-        if path is None:
-            raise ValueError(
-                "standard deviations need a factorisation, which solver='krill' does not compute; "
-                "use solver='nystroem'"
-            )
+        path = self._factorised_path()
         out, n = np.empty((length(Z), len(self.alphas))), max(1, self._n - self.intercept)
         diagonal = self.kernel.diag(Z)
         for rows, F in path.phi.blocks(Z):
@@ -528,19 +523,25 @@ class LandmarkRidge(_RidgeProblem):
     def noise_variance(self) -> np.ndarray:
         """Return the noise variance c alpha of an observation of weight 1, for each target.
 
-        Call `variance` first, which raises an error if there is no factorisation.
-
         Returns
         -------
         ndarray of shape (q,)
             The noise variances.
         """
-        if self._path is None:
-            return np.full(len(self.alphas), np.nan)
+        path = self._factorised_path()
         noise, n = np.empty(len(self.alphas)), max(1, self._n - self.intercept)
         for column, alpha in enumerate(self.alphas):
-            noise[column] = max(float(self._path.objective(alpha)[column]), 0.0) / n
+            noise[column] = max(float(path.objective(alpha)[column]), 0.0) / n
         return noise
+
+    def _factorised_path(self) -> NystroemPath:
+        """Return the factorisation of the system, which standard deviations need."""
+        if self._path is None:
+            raise ValueError(
+                "standard deviations need a factorisation, which solver='krill' does not compute; "
+                "use solver='nystroem'"
+            )
+        return self._path
 
     def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
         """Solve by sketched conjugate gradients (`Krill`).

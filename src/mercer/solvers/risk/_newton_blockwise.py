@@ -253,10 +253,10 @@ class OutOfCoreNewton(RiskSearch[OutOfCoreRisk]):
         m, q = len(risk.phi), risk.outputs
         what = f"second derivatives of {q} outputs, rank={m} each,"
         check_budget(self.workspace(m, q), self.max_memory, what)
-        passes, failure, last_gap = 1, "", np.inf
+        step, passes, failure, last_gap = 0, 1, "", np.inf
         w, b = (np.zeros((m, q)), np.zeros(q)) if start is None else start
         sums = risk.evaluate(w, b, log=log)
-        for step in range(self.max_iter + 1):
+        while True:
             value = sums.value + risk.ridge_penalty(w)
             g, H = self._derivatives(risk, sums, w)
             d = -cho_solve(cho_factor(H, lower=True), g.T.ravel()).reshape(q, m + 1).T
@@ -281,6 +281,7 @@ class OutOfCoreNewton(RiskSearch[OutOfCoreRisk]):
             last_gap = gap
             w, b, sums, n_passes = self._take_step(risk, w, b, d, value, decrease)
             passes += n_passes
+            step += 1
         ridge_gradient = max(np.abs(risk.shift * w).max(initial=0.0), _TINY)
         certificate = {
             "objective": value,
