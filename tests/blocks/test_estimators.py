@@ -4,6 +4,7 @@ import operator
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -436,3 +437,27 @@ def test_targets_of_dask_points_must_not_be_blocks_in_memory():
 
 def length_of_block(rows):
     return len(rows.X)
+
+
+def test_a_generator_gives_a_seed_without_being_advanced():
+    fits = []
+    for _ in range(2):
+        state = np.random.RandomState(3)
+        before = state.get_state(legacy=False)["state"]["key"].copy()
+        model = KernelPCA(2, eigen_solver="nystroem", landmarks="uniform", rank=5)
+        model.set_params(random_state=state).fit(Blocks.of(X, ROWS))
+        fits.append(model.eigenvalues_)
+    assert np.array_equal(*fits) and np.array_equal(
+        before, np.random.RandomState(3).get_state(legacy=False)["state"]["key"]
+    )
+
+
+def test_a_learned_inverse_needs_all_points():
+    with pytest.raises(ValueError, match="fit_inverse_transform=True needs all points at once; fo"):
+        KernelPCA(2, fit_inverse_transform=True).fit(Blocks.of(X, ROWS))
+
+
+def test_feature_maps_of_blocks_have_column_names():
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = mercer.RBFSampler(n_components=4, random_state=0).fit(Blocks.of(table, ROWS))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn.gaussian_process.kernels
 from sklearn.model_selection import GridSearchCV
 
 import mercer
@@ -179,3 +180,16 @@ def test_arpack_without_a_number_of_pairs():
 def test_laplace_likelihood_refuses_noise():
     with pytest.raises(ValueError, match=r"no noise variance.*add White"):
         LaplaceLikelihood(RBF(), X, y, noise=0.1)
+
+
+def test_parameters_of_kernels_that_are_not_given():
+    with pytest.raises(ValueError, match=r"kernel=None is the default kernel.*set \['gamma'\]"):
+        SVC(kernel=None).set_params(kernel__gamma=1.0)
+    kernel = sklearn.gaussian_process.kernels.RBF(2.0)
+    model = mercer.GaussianProcessRegressor(kernel=kernel).set_params(kernel__length_scale=3.0)
+    assert model.kernel.length_scale == 3.0
+
+
+def test_a_penalty_of_a_model_without_one_is_only_unknown():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'C'\. The parameters "):
+        mercer.KernelKMeans(C=1.0)

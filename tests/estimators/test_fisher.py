@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
 from mercer import KernelFisherDiscriminant, KernelRidge, MemoryBudgetError, compress
-from mercer.kernels import RBF, Precomputed, Spectrum, WeisfeilerLehman
+from mercer.kernels import RBF, Precomputed, Sigmoid, Spectrum, WeisfeilerLehman
 
 
 def three(n=90):
@@ -205,3 +205,14 @@ def test_it_says_what_it_does(capsys):
     X, y = three()
     KernelFisherDiscriminant(verbose=1).fit(X, y)
     assert "alpha = " in capsys.readouterr().out
+
+
+def test_no_alpha_is_usable_if_the_kernel_is_not_positive():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    model = KernelFisherDiscriminant(kernel=Sigmoid(coef0=-3.0))
+    with (
+        pytest.warns(UserWarning, match="is not a Mercer kernel"),
+        pytest.raises(ValueError, match="all candidates for alpha are smaller than the rounding"),
+    ):
+        model.fit(X, X[:, 0] > 0)

@@ -29,12 +29,14 @@ def by_name(model):
 @pytest.mark.parametrize("model", zoo.ESTIMATORS, ids=by_name)
 def test_every_attribute_of_a_fitted_estimator_is_declared(model):
     model = clone(model)
+    assert "fit" in dir(model)  # reads all properties, and must not raise an error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         y = (np.median(Y) < Y).astype(int) if is_classifier(model) else Y
         model.fit(X, y) if "y" in inspect.signature(model.fit).parameters else model.fit(X)
     found = vars(model).keys() - model.get_params(deep=False).keys() - VALIDATION
     assert found <= set(fitted_names(type(model)))
+    assert found <= set(dir(model))
 
 
 def documented(cls):

@@ -255,3 +255,10 @@ def test_without_an_optimizer_the_defaults_are_those_of_scikit_learn():
         assert value == pytest.approx(expected, rel=1e-6)
     shared = set(inspect.signature(theirs.GaussianProcessClassifier).parameters)
     assert shared <= set(inspect.signature(GaussianProcessClassifier).parameters)
+
+
+def test_a_mode_that_rounding_prevents_is_reported():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = GaussianProcessClassifier(kernel=1e300 * RBF(), optimizer=None)
+    with pytest.warns(UserWarning, match=r"not converged after 1 Newton .*; the kernel values are"):
+        model.fit(X, X[:, 0] > 0)

@@ -278,3 +278,12 @@ def test_memory_and_progress(capsys):
         KernelRidgeCV(kernel="rbf", gammas=[1.0, 2.0], max_memory=2 * 8 * 60 * 60).fit(X, y)
     KernelRidgeCV(kernel="rbf", gammas=[1.0, 2.0], verbose=1).fit(X, y)
     assert capsys.readouterr().out.count("best score") == 2
+
+
+def test_only_alphas_below_the_rounding_errors():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelRidgeCV(alphas=[1e-15, 1e-14], kernel="linear", solver="nystroem")
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, X[:, 0])
+    assert model.alpha_ == 1e-14
+    assert any("1 of 2 alphas, up to 1e-15, are skipped" in str(w.message) for w in caught)

@@ -8,6 +8,7 @@ from mercer import search_kernels
 from mercer.estimators import FoundKernel
 from mercer.kernels import RBF, Linear, Periodic, Select, Spectrum, White
 from mercer.models.gp import MarginalLikelihood
+from mercer.models.kernel_learning._structure_search import _periodogram_peaks
 
 X = np.linspace(1950, 1960, 60)[:, None]  # far from 0, like years
 NOISE = 0.1 * np.random.default_rng(0).normal(size=60)
@@ -103,3 +104,21 @@ def test_carbon_dioxide():
     periodic = found.kernel.terms[1].kernel.kernel
     assert periodic.period == pytest.approx(1.0, rel=2e-3)
     assert found.kernel.terms[0].kernel.length_scale > 10  # the trend, in years
+
+
+def test_a_search_that_ends_at_once():
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    found = search_kernels(X, X[:, 0], max_evaluations=1)
+    assert "the search ended after max_evaluations=1 evaluations" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [(np.arange(4.0), np.arange(4.0)), (np.arange(12.0), np.zeros(12))]
+)
+def test_few_or_constant_values_have_no_periods(x, y):
+    assert _periodogram_peaks(x, y) == []
+
+
+def test_the_highest_peak_is_the_period():
+    x = np.arange(60.0)
+    assert _periodogram_peaks(x, np.sin(2 * np.pi * x / 7.5))[0] == pytest.approx(7.5, rel=0.02)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneGroupOut, StratifiedKFold
 
 from mercer import KernelLogisticRegression, KernelLogisticRegressionCV, MemoryBudgetError, compress
 from mercer.kernels import RBF, Callable, Features, Linear, PolynomialBasis, Precomputed
@@ -593,3 +593,25 @@ def test_raetsch(name, n, worst):
         model = KernelLogisticRegressionCV(np.logspace(-1, 3, 5)).fit(Z[train], y[train])
         errors.append(1 - model.score(Z[test], y[test]))
     assert np.mean(errors) < worst
+
+
+def test_another_type_of_input_does_not_start_from_the_last_fit():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y, K = X[:, 0] > 0, RBF()(X)
+    model = KernelLogisticRegression(kernel=RBF(), warm_start=True).fit(X, y)
+    model.set_params(kernel="precomputed").fit(K, y)
+    fresh = KernelLogisticRegression(kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose(model.decision_function(K), fresh.decision_function(K), rtol=1e-6)
+
+
+def test_averages_of_fits_without_convergence_or_all_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.repeat(np.arange(4), 10)
+    options = {"Cs": [1e6], "refit": False}
+    with pytest.warns(ConvergenceWarning, match="3 of 3 fits did not converge"):
+        model = KernelLogisticRegressionCV(cv=3, max_iter=1, tol=1e-14, **options)
+        model.fit(X, rng.integers(0, 2, 40))
+    assert model.report_.status is Status.NOT_CONVERGED
+    options["Cs"] = [1.0]
+    folds = KernelLogisticRegressionCV(cv=KFold(4), **options).fit(X, y)  # each lacks one class
+    np.testing.assert_allclose(folds.predict_proba(X).sum(axis=1), 1.0)

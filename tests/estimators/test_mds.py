@@ -1,5 +1,7 @@
 """Metric MDS: gradients against differences, scikit-learn's stress, Sammon mapping, new points."""
 
+import warnings
+
 import numpy as np
 import pytest
 from data_folder import DATA
@@ -348,3 +350,12 @@ def test_new_points_leave_the_local_minimum_of_their_nearest_neighbour():
         )
         local += found > best * (1.0 + 1e-6)
     assert local <= 2  # 5 errors if only the nearest neighbour is used
+
+
+def test_names_of_the_coordinates_and_few_iterations():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MetricMDS(2, random_state=0, max_iter=1).fit(X)
+    assert list(model.get_feature_names_out()) == ["metricmds0", "metricmds1"]
+    assert np.isfinite(model.transform(X[:3] + 0.1)).all()

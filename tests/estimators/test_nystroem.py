@@ -11,8 +11,10 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+import mercer
 from mercer import MemoryBudgetError, Nystroem
-from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Spectrum
+from mercer.estimators import FlippedMap
+from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 
 STRINGS = ["abba", "baab", "abab", "cabbac", "bacca", "aabb", "ccab", "bbbb"]
 
@@ -190,3 +192,27 @@ def test_a_precomputed_matrix_in_float32_has_features_in_float32():
     F = model.fit_transform(K)
     assert F.dtype == model.transform(K).dtype == np.float32
     np.testing.assert_allclose(F, model.transform(K), atol=1e-6)
+
+
+def test_features_with_absolute_eigenvalues():
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    phi = FlippedMap.on(Sigmoid(), X[:5])
+    assert repr(phi) == "<FlippedMap on 5 landmarks, Sigmoid(gamma=1.0, coef0=1.0)>"
+    ((_, K),) = phi.blocks(X, whiten=False)
+    np.testing.assert_allclose(K, Sigmoid()(X, X[:5]), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"K_SS has entries that are not finite.*on the landmarks"):
+        FlippedMap.on(Polynomial(3), np.array([[1e200], [1.0]]))
+
+
+def test_features_must_be_finite():
+    model = Nystroem(n_components=5).fit(np.random.default_rng(0).normal(size=(9, 2)))
+    with pytest.raises(ValueError, match="features contain values that are not finite"):
+        model.inverse_transform(np.full((1, 5), np.nan))
+
+
+def test_names_of_random_features():
+    X = np.random.default_rng(0).uniform(size=(9, 2))
+    names = mercer.RandomFeatures(n_components=3).fit(X).get_feature_names_out()
+    assert list(names) == ["randomfeatures0", "randomfeatures1", "randomfeatures2"]
+    sketch = mercer.PolynomialCountSketch(n_components=4, random_state=0).fit(X)
+    assert repr(sketch._map).startswith("<CountSketchMap to 4 features, Polynomial(degree=2")

@@ -926,3 +926,11 @@ def test_a_solver_object_is_taken_as_it_is():
     with pytest.raises(ValueError, match="eigen_solver"):
         KernelPCA(3, eigen_solver="best").fit(X)
     assert isinstance(KernelPCA(3, kernel=Linear()).fit(X).solver_, DenseEigen)
+
+
+def test_points_without_variance_have_no_components():
+    X = np.ones((5, 2))
+    model = KernelPCA(None, kernel="linear", remove_zero_eig=True).fit(X)
+    assert model.summary().endswith("No components: the points have no variance.")
+    assert model.contributions(X).shape == (0, 2)
+    assert KernelPCA(0.9, kernel="linear").fit(X).eigenvalues_.tolist() == [0.0]

@@ -13,6 +13,7 @@ import mercer.estimators
 from mercer import (
     SVC,
     SVR,
+    ExplicitFeatures,
     GaussianProcessRegressor,
     KernelFisherDiscriminant,
     KernelKMeans,
@@ -21,8 +22,10 @@ from mercer import (
     KernelPCA,
     KernelRidge,
     MemoryBudgetError,
+    SparseKernelRegressor,
 )
 from mercer.blocks import Blocks
+from mercer.kernels import Spectrum
 from mercer.solvers import (
     BlockSMO,
     BoxInterior,
@@ -239,3 +242,41 @@ def test_blocks_that_fit_rejects_are_rejected():
         SVC().plan(Blocks.of(X), LABELS)
     with pytest.raises(TypeError, match="does not support data in blocks"):
         KernelPCA.plan(mercer.estimators.MetricMDS(), Blocks.of(X))
+
+
+def test_plans_of_learned_vectors_need_vectors():
+    for kernel, X, error in (
+        ("precomputed", np.eye(4), ValueError),
+        (Spectrum(2), ["ab", "bc", "cd", "de"], TypeError),
+    ):
+        model = SparseKernelRegressor(kernel=kernel)
+        with pytest.raises(error) as planned:
+            model.plan(X, np.arange(4.0))
+        with pytest.raises(error) as fitted:
+            model.fit(X, np.arange(4.0))
+        assert str(planned.value) == str(fitted.value)
+
+
+@pytest.mark.parametrize("cls", [KernelPCA, GaussianProcessRegressor])
+def test_plans_of_a_matrix(cls):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    given = cls(kernel="precomputed").plan(X @ X.T, X[:, 0])
+    assert "30 points" in str(given)
+    assert given.chosen.storage == "dense"
+
+
+def test_a_gaussian_process_with_fixed_parameters_needs_less_memory():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    fixed, searched = (
+        GaussianProcessRegressor(solver="cholesky", optimizer=optimizer).plan(X, X[:, 0])
+        for optimizer in (None, "fmin_l_bfgs_b")
+    )
+    assert fixed.chosen.memory < searched.chosen.memory
+
+
+def test_plans_without_targets_or_vectors():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    assert "learned from 30 points" in str(SparseKernelRegressor().plan(X))
+    assert "explicit features of 2 points" in str(
+        ExplicitFeatures(kernel=Spectrum(2)).plan(["ab", "b"])
+    )

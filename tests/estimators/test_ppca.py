@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import ProbabilisticPCA
 from mercer.models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
+from mercer.models.embedding._ppca_training import _bounded_noise
 
 rng = np.random.default_rng(0)
 W = rng.normal(size=(6, 2)) * [3.0, 1.5]
@@ -205,3 +206,9 @@ def test_places_of_another_size():
         ProbabilisticPCA().sample()
     assert ProbabilisticPCA().fit(X).transform(X).shape == (250, 2)
     assert ProbabilisticPCA().fit(X[:, :2]).transform(X[:, :2]).shape == (250, 1)
+
+
+def test_the_noise_of_an_iteration_is_bounded_without_a_warning():
+    assert _bounded_noise(0.0, 2.0, quiet=True) == 2.0 * np.finfo(float).eps
+    with pytest.warns(UserWarning, match="which is rounding error, so that the likelihood is unbo"):
+        assert _bounded_noise(0.0, 2.0) == 2.0 * np.finfo(float).eps

@@ -206,3 +206,10 @@ def test_ard_on_real_data():
         for kernel in (RBF([2.0] * 8), RBF(2.0))
     ]
     assert errors[0] < errors[1]
+
+
+def test_alignment_of_a_kernel_with_noise_leaves_the_regularisation_alone():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelRidge(kernel=RBF() + White(0.1), alpha=0.5)
+    tuned = tune(model, X, X[:, 0], objective="alignment")
+    assert tuned.estimator.alpha == 0.5

@@ -13,7 +13,16 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mercer import Expansion, Graphs, KernelCCA, KernelPLS, MemoryBudgetError, compress
-from mercer.kernels import RBF, Jaccard, Linear, Normalized, Precomputed, Spectrum, WeisfeilerLehman
+from mercer.kernels import (
+    RBF,
+    Intersection,
+    Jaccard,
+    Linear,
+    Normalized,
+    Precomputed,
+    Spectrum,
+    WeisfeilerLehman,
+)
 from mercer.solvers import Status
 
 BOTH = [KernelCCA, KernelPLS]
@@ -353,3 +362,13 @@ def test_gamma_is_a_rule_for_each_view(curve):
     model = KernelCCA(1).fit(X, 100 * Y)
     assert model.kernel_y_ == RBF("scale").resolve(100 * Y)
     assert KernelCCA(1, kernel_y=Linear()).fit(X, Y).kernel_y_ == Linear()
+
+
+def test_a_second_view_of_objects():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    y = [{1}, {2}, {1, 2}, {3}, {1}, {2, 3}]
+    by_function = KernelCCA(kernel_y=lambda a, b: float(len(a & b))).fit(X, y)
+    by_kernel = KernelCCA(kernel_y=Intersection()).fit(X, y)
+    np.testing.assert_allclose(
+        by_function.canonical_correlations_, by_kernel.canonical_correlations_, atol=1e-8
+    )

@@ -199,3 +199,10 @@ def test_points_that_are_written_to_are_seen_by_few_and_many_queries():
     X += 1.0
     np.testing.assert_allclose(f(few), 60.0 * np.exp(-2.0), rtol=1e-12)
     np.testing.assert_allclose(f(many)[:3], f(few), rtol=1e-12)
+
+
+@pytest.mark.parametrize("operate", [lambda f: f - 1, lambda f: f * "a", lambda f: f * None])
+def test_operations_with_other_objects_are_not_defined(operate):
+    f = Expansion(RBF(), np.zeros((2, 1)), [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
+        operate(f)

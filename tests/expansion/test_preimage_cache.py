@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from mercer import KernelPCA
+from mercer import Expansion, KernelPCA
+from mercer.expansion.preimage import _closed_form_preimage
 from mercer.expansion.preimage import _closed_form_preimage as closed_form
+from mercer.kernels import RBF
 
 
 def test_a_regression_is_computed_once_per_kernel_and_points(monkeypatch):
@@ -35,3 +37,19 @@ def test_a_cached_regression_needs_the_memory_budget_as_well():
     model.preimage([[0.1, 0.2]], method="learned")
     with pytest.raises(MemoryError, match="a regression on 90 points"):
         model.preimage([[0.1, 0.2]], method="learned", max_memory=1000)
+
+
+def test_regressions_on_many_points_are_not_cached(monkeypatch):
+    monkeypatch.setattr(_closed_form_preimage, "_MAX_CACHED_POINTS", 20)
+    before = list(_closed_form_preimage._regressions)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    first, again = (
+        Expansion(RBF(), X, np.full(30, 1 / 30)).preimage(method="learned").points for _ in range(2)
+    )
+    assert np.array_equal(first, again)
+    assert list(_closed_form_preimage._regressions) == before
+
+
+def test_errors_of_an_indefinite_system_are_not_computed():
+    X = np.ones((3, 2))
+    assert _closed_form_preimage._leave_one_out_errors(-np.eye(3), 0.1, X) is None

@@ -154,6 +154,11 @@ class KernelEstimator(PlanMixin, BaseEstimator):
                     f"{name}={kernel!r} is a kernel given by name, whose parameters are gamma, "
                     f"degree and coef0; pass a Kernel, such as RBF(2.0), to set {sorted(nested)}"
                 )
+            elif nested and kernel is None:
+                raise ValueError(
+                    f"{name}=None is the default kernel, without parameters; pass a Kernel, such "
+                    f"as RBF(2.0), to set {sorted(nested)}"
+                )
             elif nested:
                 super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
         return self
@@ -279,7 +284,7 @@ class KernelEstimator(PlanMixin, BaseEstimator):
         y, w = in_memory(blocks.y), in_memory(blocks.weights)
         if labels and y.ndim != 1:
             raise ValueError(f"y must have one label per row, but its shape is {y.shape}")
-        if self._gathers_blocks:
+        if self._gathers_blocks():
             points = X.to_array(self.max_memory)
             sample = self._sample(points, y if supervised else NO_TARGETS, w, labels=labels)
             sample = replace(sample, workers=X)
@@ -296,7 +301,6 @@ class KernelEstimator(PlanMixin, BaseEstimator):
             self.feature_names_in_ = np.asarray(X.names, dtype=object)
         return sample
 
-    @property
     def _gathers_blocks(self) -> bool:
         """Whether points in blocks are loaded into memory, because the solver needs all of them.
 
@@ -620,7 +624,6 @@ class LandmarkMixin(BaseEstimator):
         """The parameters `rank`, `landmarks` and `random_state` as a `Landmarks` object."""
         return Landmarks(self.rank, self.landmarks, self.random_state)
 
-    @property
     def _gathers_blocks(self) -> bool:
         require_landmarks(self)
         return False

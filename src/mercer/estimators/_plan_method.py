@@ -66,7 +66,8 @@ class PlanMixin:
         if not in_blocks and not hasattr(self, "_sample"):
             return Sample.of(validate_data(self, X, dtype=np.float64))
         if in_blocks:
-            _ = getattr(self, "_gathers_blocks", False)  # raises an error if it is not supported
+            if hasattr(self, "_gathers_blocks"):
+                self._gathers_blocks()  # raises an error if blocks are not supported
             sample = Sample.of(X, order=None)
         if not (labels or is_regressor(self)):
             return sample if in_blocks else model._sample(X, copy=False)

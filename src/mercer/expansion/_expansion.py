@@ -786,7 +786,7 @@ class Expansion:
         if isinstance(factor, Expansion):
             return NotImplemented
         factor = np.asarray(factor)
-        if factor.dtype == object or factor.shape not in ((), (len(self),)):
+        if factor.dtype.kind not in "biuf" or factor.shape not in ((), (len(self),)):
             return NotImplemented
         return Expansion(self.kernel, self.points, self.coefficients * factor)
 

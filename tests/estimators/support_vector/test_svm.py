@@ -1,11 +1,14 @@
 """Support vector machines: the same minimum as scikit-learn, for all points and weights."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from svm_cases import SHARP, each_svm, fitted, output, points_of_iris, theirs
 
 from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
@@ -326,3 +329,41 @@ def test_a_row_alone_is_summed_as_many_are(sizes):
     np.testing.assert_allclose(np.concatenate(alone), many, atol=1e-13)
     f = K[:, own == 1] @ dual[2, own == 1] + K[:, own == 3] @ dual[1, own == 3]
     np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # classes 1 and 3
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_copies_of_the_functions(classes):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    f = SVC().fit(X, np.digitize(X[:, 0], [-0.5, 0.5][: classes - 1])).expansion_
+    copied = pickle.loads(pickle.dumps(f))
+    assert np.array_equal(copied.n_support, f.n_support)
+    assert np.array_equal(copied(X), f(X))
+
+
+def test_other_types_of_numbers():
+    X = np.random.default_rng(0).integers(-9, 9, size=(40, 2))
+    y = X[:, 0] > 0
+    expected = SVC().fit(X.astype(float), y).decision_function(X)
+    for points in (X, X.astype(object)):
+        assert np.array_equal(SVC().fit(points, y).decision_function(X), expected)
+
+
+def test_an_infinite_penalty_of_classes_that_overlap():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    with pytest.warns(ConvergenceWarning, match="C is infinite, so there is no solution if"):
+        SVC(kernel="linear", C=np.inf, max_iter=5).fit(X, y)
+
+
+def test_weights_of_a_primal_solution():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0] + 0.1 * X[:, 1] > 0
+    primal, dual = (SVC(kernel="linear", solver=s).fit(X, y) for s in ("primal", "smo"))
+    np.testing.assert_allclose(primal.coef_, dual.coef_, rtol=0.05, atol=0.05)
+
+
+def test_a_path_of_a_function_with_negative_curvature():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.warns(UserWarning, match="the kernel is not positive semidefinite"):
+        models = SVC(kernel=lambda A, B: -A @ B.T).path(X, X[:, 0] > 0, [0.1, 1.0])
+    assert models[1].report_.message.startswith("started from the solution for C=0.1, times 10")

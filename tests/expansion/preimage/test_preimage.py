@@ -653,3 +653,9 @@ def test_the_result_can_be_read():
     found = Expansion.mean(RBF(), X3).preimage("nearest")
     assert repr(found).startswith("<PreImages: 1 points, 1 by nearest, mean residual")
     assert "preimage(method='nearest')" in str(found.report)
+
+
+def test_distances_of_the_linear_kernel():
+    X, w = np.random.default_rng(0).normal(size=(20, 2)), np.arange(1.0, 21.0) / 210.0
+    found = Expansion(Linear(), X, w).preimage(method="distance")
+    np.testing.assert_allclose(found.points, [w @ X], rtol=1e-8)

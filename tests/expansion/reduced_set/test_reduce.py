@@ -583,3 +583,11 @@ def test_overflow():
     f = Expansion(Polynomial(degree=9), 1e40 * np.ones((4, 2)), np.ones(4))
     with pytest.raises(ValueError, match=r"the usual cause is that the kernel .* overflows"):
         f.compress(2)
+
+
+def test_one_step_from_each_start_and_a_single_new_point():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    short = Expansion(RBF(), X, X[:, 0]).compress(3, method="construct", max_iter=1)
+    assert len(short.points) == 3
+    flat = Expansion(RBF(50.0), X, np.ones(40)).compress(max_error=0.5, method="construct")
+    assert len(flat.points) == 1

@@ -25,7 +25,7 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.models.gp import LeaveOneOut, MarginalLikelihood, maximise
+from mercer.models.gp import LeaveOneOut, MarginalLikelihood, RidgeCriterion, maximise
 from mercer.models.gp._optimise import QuadraticModel, _ThetaOptimiser
 from mercer.testing._finite_differences import directional_derivative
 
@@ -425,3 +425,9 @@ def test_steps_are_the_best_within_the_box(seed):
     best = minimize(lambda d: 0.5 * d @ H @ d - g @ d, np.zeros(5), bounds=bounds, tol=1e-14)
     assert np.all(d >= bounds[:, 0]) and np.all(d <= bounds[:, 1])
     assert gain == pytest.approx(-best.fun, rel=1e-6)
+
+
+def test_criteria_of_one_point_with_an_intercept():
+    data = np.ones((1, 1)), np.ones((1, 1)), 0.0, None
+    criterion = RidgeCriterion(RBF(), *data, alpha=1.0, free=False, intercept=True, criterion="loo")
+    assert criterion.value() == -np.inf  # the residual of the only point is 0 / 0

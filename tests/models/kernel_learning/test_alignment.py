@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mercer import alignment
 from mercer.kernels import RBF, Constant, Linear, Polynomial, Spectrum
+from mercer.models.kernel_learning import TargetAlignment
 from mercer.models.kernel_learning._kernel_alignment import GramInnerProducts
 
 
@@ -117,3 +118,13 @@ def test_rules_of_the_kernels_see_weights(rule):
     assert absent == pytest.approx(alignment(RBF(rule), y[w > 0], X[w > 0]), rel=1e-10)
     with pytest.raises(ValueError, match="sample_weight must be 40 numbers"):
         alignment(RBF(rule), y, X, sample_weight=w[:-1])
+
+
+def test_alignments_that_are_not_defined():
+    overflowing = np.array([[1e200], [1.0], [2.0]])
+    targets = TargetAlignment(Polynomial(3), overflowing, np.eye(3), None, None)
+    with pytest.raises(ValueError, match=r"the kernel Polynomial.* overflows on these points"):
+        targets.value_and_gradient()
+    constant = TargetAlignment(RBF(), np.eye(3), np.ones((3, 1)), None, None)
+    value, gradient = constant.value_and_gradient()
+    assert value == 0.0 and np.array_equal(gradient, [0.0])

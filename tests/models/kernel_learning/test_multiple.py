@@ -46,7 +46,9 @@ from mercer.kernels import (
     WeisfeilerLehman,
     White,
 )
+from mercer.models.gp import maximise
 from mercer.models.kernel_learning import KernelWeights, _multiple_kernel
+from mercer.solvers import BlockSMO
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -481,3 +483,33 @@ def test_a_sum_with_weights_to_be_learned_is_a_kernel():
     assert verdict.status == "proved"
     # depends on whether its weight is 0
     assert MultipleKernel([RBF(), Sigmoid()]).properties.order is None
+
+
+@pytest.mark.parametrize(
+    "evaluate", [lambda k: k(np.eye(2)), lambda k: k._tile(None, None, np.empty((2, 2)))]
+)
+def test_a_kernel_without_learned_weights_has_no_values(evaluate):
+    with pytest.raises(ValueError, match=r"method='alignf', which must be computed from data"):
+        evaluate(MultipleKernel([RBF(), Linear()]))
+
+
+def test_svms_that_do_not_converge_are_reported(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    monkeypatch.setattr(_multiple_kernel, "BlockSMO", lambda: BlockSMO(max_iter=1))
+    kernel = MultipleKernel([RBF(0.3), Linear()], method="simplemkl")
+    with pytest.warns(ConvergenceWarning) as caught:
+        kernel.learn(X, y)
+    assert any("come from an SVM that did not converge: its opt" in str(w.message) for w in caught)
+
+
+def test_a_search_for_weights_that_does_not_converge_is_reported(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+
+    def stopped(*arguments):
+        return replace(maximise(*arguments), converged=False, message="stopped")
+
+    monkeypatch.setattr(_multiple_kernel, "maximise", stopped)
+    kernel = MultipleKernel([RBF(), Linear()], method="likelihood")
+    with pytest.warns(ConvergenceWarning, match=r"weights of 2 kernels stopped .*: stopped"):
+        kernel.learn(X, X[:, 0])

@@ -8,7 +8,11 @@ import pytest
 from mercer import Blocks, hsic, independence_test, two_sample_test
 from mercer.kernels import RBF, Linear
 from mercer.models.mean_embedding import _independence_test, _two_sample_test
-from mercer.models.mean_embedding._permutation_test import Rearrangements, landmark_map
+from mercer.models.mean_embedding._permutation_test import (
+    Rearrangements,
+    _rows_with_smallest_hash,
+    landmark_map,
+)
 from mercer.models.mean_embedding._sample_validation import canonical_order
 
 dask = pytest.importorskip("dask")
@@ -177,3 +181,16 @@ def test_what_is_refused():
         independence_test(blocks(X), blocks(Y), estimator="x")
     with pytest.raises(ValueError, match="X has 3 points, but at least 4 are needed"):
         two_sample_test(Blocks.of(X[:3]), Blocks.of(Y[:3]), method="linear")
+
+
+def test_samples_in_blocks_need_two_dimensions():
+    t = np.arange(40.0)
+    with pytest.raises(ValueError, match=r"must be 2-D, got the shapes \(40,\) and \(40,\)"):
+        two_sample_test(Blocks.of(t, 10), Blocks.of(t, 10))
+
+
+def test_the_sample_of_rows_does_not_depend_on_their_order():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    found, backwards = (_rows_with_smallest_hash(10, A).tolist() for A in (X, X[::-1]))
+    assert len(found) == 10 and sorted(found) == sorted(backwards)
+    assert all(row in X.tolist() for row in found)

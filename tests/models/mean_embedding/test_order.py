@@ -8,9 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import hsic, independence_test, two_sample_test
-from mercer.kernels import RBF, Precomputed, Select
+from mercer.kernels import RBF, Kernel, Precomputed, Select, node
+from mercer.kernels._parameter_tree import data_dependent
 from mercer.models.mean_embedding import _independence_test, _two_sample_test
-from mercer.models.mean_embedding._sample_validation import UnorderableError, canonical_order
+from mercer.models.mean_embedding._sample_validation import (
+    UnorderableError,
+    canonical_order,
+    resolve_kernel,
+)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24, 3))
@@ -140,3 +145,59 @@ def test_points_that_can_be_exchanged_have_an_order():
 def test_values_inside_a_composite_belong_to_one_sample():
     with pytest.raises(ValueError, match="pass those for Y as kernel_y"):
         hsic(np.arange(6), np.arange(6), 2 * Precomputed(np.eye(6)))
+
+
+def same_length(a, b):
+    return float(len(a) == len(b))
+
+
+def shared_entries(a, b):
+    return float((a * b).sum())
+
+
+class Unknown:
+    """An object without a value."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X", "Y"),
+    [
+        (same_length, [[1, 2], [3], [4, 5]] * 3, [[4], [5, 6], [7]] * 3),
+        (shared_entries, [sp.eye_array(2)] * 9, [2 * sp.eye_array(2)] * 9),
+    ],
+    ids=["ragged lists", "sparse matrices"],
+)
+def test_lists_of_other_objects(kernel, X, Y):
+    result = two_sample_test(X, Y, kernel=kernel, n_permutations=99, random_state=0)
+    again = two_sample_test(X[::-1], Y, kernel=kernel, n_permutations=99, random_state=0)
+    assert (result.statistic, result.pvalue) == (again.statistic, again.pvalue)
+
+
+def test_sparse_matrices_have_an_order():
+    points = [k * sp.eye_array(2, format="csr") for k in (3.0, 1.0, 2.0)]
+    order, backwards = canonical_order(points), canonical_order(points[::-1])
+    assert np.array_equal(order, 2 - backwards) and sorted(order) == [0, 1, 2]
+
+
+def test_ragged_lists_are_not_vectors():
+    with pytest.raises(ValueError, match="does not contain vectors, which RBF"):
+        two_sample_test([[1.0, 2.0], [3.0]], [[4.0], [5.0]])
+
+
+def test_objects_without_an_order_are_used_in_theirs():
+    points = [Unknown() for _ in range(4)]
+    kernel = Memorising()
+    assert resolve_kernel(kernel, points).first is points[0]
+
+
+@node
+class Memorising(Kernel):
+    """A kernel that stores the first training point."""
+
+    first: object = data_dependent(None, is_rule=lambda first: first is None)
+
+    def _resolve(self, X, weights, targets):
+        return replace(self, first=X[0])
+
+    def _tile(self, P, Q, out):
+        out[...] = 1.0

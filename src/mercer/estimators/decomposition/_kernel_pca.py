@@ -336,7 +336,6 @@ class KernelPCA(
             self._learn_inverse(values, sample.weights)
         return self
 
-    @property
     def _gathers_blocks(self) -> bool:
         if not self._search.by_features:
             require_products(self, "eigen_solver", ("auto", "exact", "krylov"))

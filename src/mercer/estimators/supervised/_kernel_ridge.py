@@ -175,7 +175,6 @@ class KernelRidge(RidgeEstimator):
             max_memory=self.max_memory,
         )
 
-    @property
     def _gathers_blocks(self) -> bool:
         if not self._on_landmarks:
             require_products(self, "solver", ("auto", "exact", "cg"))

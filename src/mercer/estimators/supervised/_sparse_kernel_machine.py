@@ -96,7 +96,6 @@ class SparseKernelEstimator(DualEstimator):
 
     _accepts_blocks: ClassVar[bool] = True
 
-    @property
     def _gathers_blocks(self) -> bool:
         return True  # each of several hundred steps needs all points
 
@@ -152,6 +151,7 @@ class SparseKernelEstimator(DualEstimator):
         return int(np.shape(self.init)[0])
 
     def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        self._require_vectors(sample.points)
         (n, d), q = sample.points.shape, 1
         if sample.labels is not None:
             q = 1 if len(sample.classes) == 2 else len(sample.classes)

@@ -137,7 +137,6 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
 
     # ------------------------------------------------------------------ training data
 
-    @property
     def _gathers_blocks(self) -> bool:
         # The interior point method has a variable for each point, and support vectors are stored.
         require_landmarks(self)

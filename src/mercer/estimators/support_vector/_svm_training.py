@@ -113,8 +113,6 @@ class Pairs:
 
     def members(self, pair: Pair) -> np.ndarray:
         """Return the indices of the points of both classes of a pair."""
-        if self.q == 2:
-            return np.arange(len(self.labels))
         return np.concatenate([self._order[self._ends[c] : self._ends[c + 1]] for c in pair])
 
     @cached_property
