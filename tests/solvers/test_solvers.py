@@ -1,5 +1,7 @@
 """Linear systems and eigenproblems against NumPy, and the reports of the solvers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -13,6 +15,7 @@ from mercer.solvers import (
     Arpack,
     BlockKrylov,
     Cholesky,
+    Cost,
     DenseEigen,
     LeastSquares,
     LowRankEigen,
@@ -22,6 +25,7 @@ from mercer.solvers import (
     Status,
     choose,
 )
+from mercer.solvers._choose_solver import _cg_trial_options
 
 rng = np.random.default_rng(1)
 X = rng.normal(size=(120, 4))
@@ -209,3 +213,18 @@ def test_a_report_can_be_read():
     assert "direct method" in text and "1.00e-13" in text and "jitter 0" in text
     # no residual is printed if there is none
     assert "residual" not in str(Report("L-BFGS", Status.CONVERGED))
+
+
+@pytest.mark.parametrize(("storing", "setup"), [(1.0, 1.0), (1e9, 1e6)])
+def test_trials_of_conjugate_gradients(storing, setup):
+    costs = {"tiled": Cost(calls=10.0), "dense": Cost(calls=1.0)}
+    cg = SimpleNamespace(
+        cost=lambda n, read, columns: (Cost(calls=setup), read), _rank=lambda n: 100
+    )
+    direct = SimpleNamespace(cost=lambda n, read, columns: Cost(calls=1e6))
+    trial, min_steps = _cg_trial_options(cg, 5000, direct, Cost(calls=storing), costs, 1)
+    assert min_steps == pytest.approx(storing / 9.0)
+    if setup == 1.0:  # it pays to store K: steps cost 1, after 1 + 1 for storing and setup
+        assert trial == {"max_iter": pytest.approx(2.0 * (1e6 - 2.0), rel=1e-5)}
+    else:
+        assert trial["rank"] < 100 and trial["max_iter"] < 1e4

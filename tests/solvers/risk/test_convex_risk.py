@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from mercer import SparseKernelRegressor
+from mercer.kernels import RBF
 from mercer.solvers import (
     Absolute,
     CustomLoss,
@@ -18,12 +20,15 @@ from mercer.solvers import (
     Penalty,
     Poisson,
     Quantile,
+    ReducedExpansionRisk,
     RegularisedRisk,
     Softmax,
     Squared,
     SquaredHinge,
     Status,
 )
+from mercer.solvers.risk import _loss_interior_point
+from mercer.solvers.risk._basis_learning import OverflowingKernelError
 
 
 class Cosh:
@@ -533,3 +538,33 @@ def test_an_unbounded_penalty_is_reported():
         )
     assert found.report.status is Status.NOT_CONVERGED
     assert seen[0].filename == __file__
+
+
+def test_singular_systems_of_the_interior_point_method_end_the_search(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    risk = RegularisedRisk(X, X[:, :1], Quantile([0.5]), np.ones(40))
+    monkeypatch.setattr(_loss_interior_point, "cholesky_or_none", lambda A: None)
+    with pytest.warns(ConvergenceWarning, match="the interior-point method stopped after 0 steps"):
+        assert InteriorPoint().minimize(risk).report.status is Status.NOT_CONVERGED
+
+
+def test_multipliers_with_another_sum_are_no_lower_bound():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    risk = RegularisedRisk(X, X[:, :1], Quantile([0.5]), np.ones(40))
+    problem = _loss_interior_point._BarrierProblem(risk)
+    assert problem.dual_objective(np.full((40, 1), 1e6), problem.start()) == -np.inf
+
+
+def test_vectors_for_which_the_kernel_overflows_are_avoided(monkeypatch):
+    calls, fit_weights = [], ReducedExpansionRisk.fit_weights
+
+    def overflowing(self, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise OverflowingKernelError("k is not finite")
+        return fit_weights(self, *arguments)
+
+    monkeypatch.setattr(ReducedExpansionRisk, "fit_weights", overflowing)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = SparseKernelRegressor(kernel=RBF(), n_vectors=3, random_state=0).fit(X, X[:, 0])
+    assert len(calls) > 3 and model.score(X, X[:, 0]) > 0.9

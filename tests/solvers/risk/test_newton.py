@@ -7,7 +7,11 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import Expansion, MemoryBudgetError, NotPositiveDefiniteError
+from mercer import (
+    Expansion,
+    MemoryBudgetError,
+    NotPositiveDefiniteError,
+)
 from mercer.gram import Landmarks
 from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, White
 from mercer.solvers import (
@@ -23,6 +27,7 @@ from mercer.solvers import (
     WhitenedCoordinates,
 )
 from mercer.solvers.risk import _smooth_risk_solvers
+from mercer.solvers.risk._hessian import _factor
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -379,3 +384,8 @@ def test_descent_says_when_it_fails():
     assert found.report.status is Status.NOT_CONVERGED
     with pytest.raises(TypeError, match=r"Lipschitz constants are known, got SquaredHinge\(\)"):
         GradientDescent().minimize(RegularisedRisk(F, Y, SquaredHinge(), v, 1.0))
+
+
+def test_a_hessian_that_jitter_does_not_repair_is_an_error():
+    with pytest.raises(np.linalg.LinAlgError, match="are not finite, or not positive"):
+        _factor(-np.eye(2))

@@ -11,6 +11,7 @@ from mercer.gram import KernelRows, _kernel_rows
 from mercer.kernels import RBF, Linear
 from mercer.solvers import Status
 from mercer.solvers.svm import BlockSMO, Dual, Duals, _batched_smo
+from mercer.solvers.svm._batched_smo import MAX_COMPILED_FREE
 
 SIZES = [30, 7, 21, 90]
 GAUSS, SMO = RBF(1.0), BlockSMO()
@@ -134,3 +135,25 @@ def test_nu_machines_side_by_side_are_those_made_one_by_one():
         np.testing.assert_array_equal(getattr(together, name), getattr(expected.all, name))
     np.testing.assert_allclose(together.start, expected.all.start, rtol=0, atol=1e-13)
     assert np.all((together.start >= together.lower) & (together.start <= together.upper))
+
+
+def test_progress_of_some_problems():
+    X, duals = classes()
+    rows, pairs, seen = KernelRows(GAUSS, X, sizes=SIZES), list(combinations(range(4), 2)), []
+    solutions = SMO.minimize_all(
+        *(rows, duals, lambda p: rows.view(*pairs[p])), lambda p: seen.append if p == 2 else None
+    )
+    assert [step.violation for step in seen] == [solutions[2].report.residual]
+    assert [s.report.residual for s in solutions[1:3]] == list(solutions.reports.residual[1:3])
+
+
+def test_problems_with_many_free_variables():
+    rng = np.random.default_rng(0)
+    X, y = (
+        rng.normal(size=(3 * (MAX_COMPILED_FREE + 10), 2)),
+        np.arange(3).repeat(MAX_COMPILED_FREE + 10),
+    )
+    model = SVC(kernel=RBF(0.01), C=100.0).fit(X, y)
+    assert model.report_.status is Status.CONVERGED and not model.at_bound_.any()
+    assert model.report_.residual < 1e-10
+    assert len(model.support_) == len(X)

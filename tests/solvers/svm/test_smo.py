@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
+from mercer import NuSVR
 from mercer.gram import KernelRows, _kernel_rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
 from mercer.solvers import Status
@@ -339,3 +340,17 @@ def test_variables_that_meet_bounds_stay_while_the_others_agree(rank):
         assert np.ptp(programs.gradient(K, v)[group][free]) < 1e-9
     value = [0.5 * x @ K @ x + linear @ x for x in (start, v)]
     assert value[1] < value[0]
+
+
+def test_values_that_overflow_in_the_gradient():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(ValueError, match=r"not finite: values of f overflow.*Scale the features"),
+    ):
+        NuSVR(kernel="linear", C=1e308).fit(X, 1e307 * X[:, 0])
+
+
+def test_the_bound_of_a_solution_without_violation_is_zero():
+    dual = Dual.classify(np.array([1.0, -1.0]), np.ones(2))
+    assert (dual.bound(-0.1), dual.bound(0.5)) == (0.0, 1.0)

@@ -87,3 +87,18 @@ def test_machines_agree_whoever_solved_them():
     target = X[:, 1] + 0.01 * y
     line = SVR(kernel="linear").fit(X, target)
     assert np.abs(line.predict(X) - target).max() < 0.2
+
+
+def test_problems_for_which_smo_costs_too_much():
+    assert not SMOThenInteriorPoint.can_afford_smo(2500, 1)
+    found = solved(*problem(2500, 1, 0.5))
+    assert found.report.solver.startswith("BoxInterior") and "given up" not in found.report.message
+
+
+def test_both_solvers_report_progress_and_limit_their_steps():
+    X, y = problem(40, 2, 0.5)
+    relay, seen = SMOThenInteriorPoint(BlockSMO(max_iter=1), BoxInterior(max_iter=50)), []
+    assert relay.max_iter == 50
+    found = relay.minimize((KernelRows(Linear(), X), X), Dual.classify(y, np.ones(40)), seen.append)
+    assert found.report.message.startswith("1 SMO steps were given up")
+    assert len(seen) > 1 and seen[-1].violation <= relay.tol

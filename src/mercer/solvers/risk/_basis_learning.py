@@ -35,6 +35,9 @@ from .._report import Report, Status
 from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExpansionRisk
 
 _LBFGS_MEMORY = 20  # number of past steps from which L-BFGS estimates the curvature
+# Objective of vectors for which k overflows, relative to the initial one.  It is finite, because
+# L-BFGS shortens its step if the objective increases, but ends if it is infinite.
+_OVERFLOW_VALUE = 1e3
 # Convergence is measured over this many iterations, because single decreases are often small.
 _DECREASE_WINDOW = 10
 # While the vectors are learned, the weights are fitted to a relative accuracy of this times `tol`.
@@ -211,8 +214,8 @@ class _VectorSearch:
         risk = self.risk_with(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
         try:
             fit = risk.fit_weights(Z, self._last_fit, _INNER_TOL * self.tol)
-        except OverflowingKernelError:  # the line search then shortens its step
-            return np.inf, np.zeros_like(x)
+        except OverflowingKernelError:
+            return _OVERFLOW_VALUE, np.zeros_like(x)
         gradient = risk.vector_gradient(Z, fit.weights, fit.slopes) * self._column_scale
         theta_gradient = np.zeros(0)
         if self.learn_kernel:

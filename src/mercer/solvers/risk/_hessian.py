@@ -133,7 +133,9 @@ def _factor(H: np.ndarray) -> np.ndarray:
         if info == 0:
             return L
         jitter = max(10.0 * jitter, float(np.finfo(float).eps * np.trace(H)))
-    raise np.linalg.LinAlgError("the second derivatives of the loss are not finite")
+    raise np.linalg.LinAlgError(
+        "the second derivatives of the objective are not finite, or not positive"
+    )
 
 
 def newton_direction(
