@@ -15,6 +15,7 @@ from mercer.kernels import (
     RBF,
     AdditiveChi2,
     Bilinear,
+    Bounded,
     Cauchy,
     Chi2,
     Constant,
@@ -22,6 +23,7 @@ from mercer.kernels import (
     Distance,
     Exp,
     Features,
+    Fixed,
     GaussianBasis,
     GaussianSeries,
     HistogramIntersection,
@@ -42,7 +44,9 @@ from mercer.kernels import (
     SigmoidBasis,
     Stretch,
     ThinPlate,
+    float32_error_bound,
 )
+from mercer.kernels.vectors._vector_kernel import distant_centre
 
 U = 2.0**-53
 TOLERANCE = 50.0
@@ -282,3 +286,19 @@ def test_the_slope_of_a_sigmoid_far_out():
     with np.errstate(all="raise"):
         steps = SigmoidBasis(centres=[0.0]).pullback([[50.0], [-50.0]], np.ones((2, 1)))
     np.testing.assert_allclose(steps, np.exp(-50.0), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "kernel", [2.0 * RBF(0.5), Fixed(RBF(0.5)), 3.0 * Bounded(RBF(0.5))], ids=str
+)
+def test_float32_errors_of_wrapped_kernels_are_bounded(kernel):
+    X = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
+    error = np.abs(kernel(X).astype(float) - kernel(X.astype(float))).max()
+    bound = float32_error_bound(kernel, kernel.prepare(X))
+    assert error <= bound * kernel.diag(X[:1]).item() and bound < 1e-4
+    assert float32_error_bound(2.0 * Linear(), (2.0 * Linear()).prepare(X)) is None
+
+
+def test_no_points_have_no_centre():
+    assert distant_centre(np.zeros((0, 2))) is None
+    assert distant_centre(np.array([[1e6], [1e6 + 1.0]])) == pytest.approx([1e6 + 0.5])

@@ -8,6 +8,7 @@ from sklearn.model_selection import GridSearchCV
 
 from mercer import SVC, KernelPCA
 from mercer.kernels import BagOfNgrams, BagOfWords, Normalized
+from mercer.kernels._dataclass import format_brief
 
 TRAIN = [
     "The cat sat on the mat, and the cat slept.",
@@ -174,3 +175,10 @@ def test_the_most_frequent_terms_by_fractional_weights():
     texts = ["cat cat", "dog", "cow"]
     assert list(kernel.resolve(texts, np.array([0.5, 1.25, 0.9])).tfidf) == ["dog"]
     assert list(kernel.resolve(texts, np.array([0.5, 0.8, 0.9])).tfidf) == ["cat"]
+
+
+def test_many_weights_are_abbreviated():
+    weights = {f"word{i}": 1.0 for i in range(20)}
+    assert str(BagOfWords(tfidf=weights)) == "BagOfWords(ngrams=(1, 1), tfidf=20 weights)"
+    assert format_brief(weights) == "{20 entries}"
+    assert format_brief([[1.0, 2.0], [3.0]] * 9) == "[18 entries]"  # a ragged list

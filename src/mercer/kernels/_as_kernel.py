@@ -297,12 +297,11 @@ class SklearnKernel(Kernel):
             properties = power_properties(
                 from_sklearn(wrapped.kernel).properties, float(wrapped.exponent)
             )
-            if properties.order is None:
-                points = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
-                return replace(
-                    properties, rule="a real power need not be a Mercer kernel", against=points
-                )
-            return properties
+            # `from_sklearn` converts all powers that are known to be Mercer kernels.
+            points = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
+            return replace(
+                properties, rule="a real power need not be a Mercer kernel", against=points
+            )
         return Properties()
 
     # ------------------------------------------------------------------ evaluation
