@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from mercer import SVC, KernelKMeans, ParzenDensity
-from mercer.kernels import RBF, LocalRBF, Mismatch, Radial, node
+from mercer.kernels import RBF, Distance, LocalRBF, Mismatch, Properties, Radial, Sigmoid, node
 from mercer.kernels._parameter_tree import data_dependent
 
 X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 2.0, 3.0] + 5.0
@@ -135,3 +135,12 @@ def test_a_kernel_may_have_several_rules():
     scale = RBF("median").resolve(X).length_scale
     assert Tapered("median").resolve(X) == Tapered(scale, power=2.0)
     np.testing.assert_allclose(Tapered(3.0).resolve(X)(X), RBF(3.0)(X) ** 2)
+
+
+def test_properties_of_kernels_with_a_rule_have_no_points():
+    assert Sigmoid(gamma="scale").properties == Properties(
+        "tanh has a power series with negative coefficients", diagonal_bound=1.0
+    )
+    unresolved, resolved = (Distance(scale).properties for scale in ("median", 1.0))
+    assert unresolved.order == resolved.order == 1
+    assert unresolved.against is None and resolved.against is not None

@@ -30,6 +30,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
 )
 from mercer.kernels._preimage_formulas import single_edit_neighbours
+from mercer.kernels.graphs._graph_collection import Entries
 from mercer.testing import check_pullback
 
 # ---------------------------------------------------------------------- small graphs
@@ -741,3 +742,13 @@ def test_the_rule_of_a_base_kernel_uses_all_nodes():
     X = Graphs.from_edges([[(0, 1)], [(0, 1)]], attributes=[[0.0, 1.0], [1.0, 3.0]])
     kernel = VertexHistogram(RBF("median")).resolve(X)
     assert kernel.base == RBF("median").resolve([[0.0], [1.0], [1.0], [3.0]])
+
+
+def test_the_arrays_of_a_collection_are_checked():
+    ends = np.array([0]), np.array([1])
+    with pytest.raises(ValueError, match="edge 0 leads to node 5, but there are 2 nodes"):
+        Graphs([2], Entries(ends[0], np.array([5]), None))
+    with pytest.raises(
+        ValueError, match=r"attributes have the shape \(1, 1\), but there are 2 nod"
+    ):
+        Graphs([2], Entries(*ends, None), attributes=[[1.0]])
