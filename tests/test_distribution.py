@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from tools import build_metadata, check_dist, offline
+from tools import build_metadata, check_dist, offline, smoke
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -197,6 +197,26 @@ def test_a_wheel_with_a_base_address(tmp_path):
     tag = build_metadata.tag_of(mercer.__version__)
     assert f"Changelog, {BASE}/blob/{tag}/CHANGELOG.md" in message.get_all("Project-URL")
     assert f"]({BASE}/raw/{tag}/docs/digits.png)" in message.get_payload()
+
+
+# --- comparing results -------------------------------------------------------------------------
+
+
+def test_differences_of_results_are_found():
+    number = {"digest": "a", "shape": [2], "values": [1.0, 2.0]}
+    other = number | {"digest": "b", "values": [1.0, 2.001]}
+    text = number | {"digest": "c", "values": ["no", "yes"]}
+    both = {"results": {"SVC": {"predict": text, "decision_function": number}}}
+    log = []
+    assert smoke.compare(both, both, 1e-6, log.append)
+    changed = {"results": {"SVC": {"predict": text, "decision_function": other}}}
+    assert smoke.compare(changed, both, 1e-2, log.append)
+    assert not smoke.compare(changed, both, 1e-6, log.append)
+    fewer = {"results": {"SVC": {"predict": text}}}
+    assert not smoke.compare(fewer, both, 1e-6, log.append)
+    assert "DIFFERENT SVC.decision_function: relative error 0.0005, limit 1e-06" in log
+    assert "MISSING SVC.decision_function is only in the other file" in log
+    assert not smoke.compare({"results": {}}, both, 1e-6, log.append)
 
 
 # --- no network --------------------------------------------------------------------------------

@@ -235,8 +235,12 @@ def compare(
     identical = total = 0
     worst, where, ok = 0.0, "none", True
     for name, methods in found["results"].items():
+        reference_methods = wanted["results"].get(name, {})
+        for method in sorted(reference_methods.keys() - methods.keys()):
+            ok = False
+            log(f"MISSING {name}.{method} is only in the other file")
         for method, value in methods.items():
-            reference = wanted["results"].get(name, {}).get(method)
+            reference = reference_methods.get(method)
             if reference is None:
                 log(f"NEW {name}.{method} is not in the other file")
                 continue
