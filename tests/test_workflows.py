@@ -263,7 +263,7 @@ def run_step(workflow, job, folder, containing, **environment):
     steps = WORKFLOWS[workflow]["jobs"][job]["steps"]
     script = next(step["run"] for step in steps if containing in step.get("run", ""))
     return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script],  # as GitHub does
+        ["bash", "-e", "-c", script],  # as GitHub does for steps without `shell`
         cwd=folder,
         env={**os.environ, **environment},
         capture_output=True,
@@ -331,6 +331,19 @@ def checker():
         if not shutil.which(name, path=module.BIN):
             pytest.skip(f"{name} is not installed")
     return module
+
+
+def test_the_command_for_versions_in_the_bug_form():
+    """It also works without numba."""
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text("utf-8"))
+    (text,) = [part["attributes"] for part in form["body"] if part.get("id") == "versions"]
+    python, option, code = shlex.split(re.search("`(python -c .*?)`", text["description"])[1])
+    assert (python, option) == ("python", "-c")
+    hide = "import sys; sys.modules['numba'] = None; "
+    command = [sys.executable, "-c", hide + code]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^mercer \d", done.stdout) and "sklearn:" in done.stdout
 
 
 def test_every_schema_has_files(checker):
