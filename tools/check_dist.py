@@ -139,7 +139,7 @@ def release_findings(version: str) -> Iterator[str]:
     if not re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changes, re.M):
         yield f"release: CHANGELOG.md has no section [{version}] with a date"
     if not re.search(
-        rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), re.M
+        rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M
     ):
         yield f"release: CITATION.cff does not have version {version}"
     for page in ("README.md", "docs/install.md"):
