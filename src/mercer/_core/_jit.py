@@ -340,8 +340,8 @@ class _Compiler:
             self._has_warned = True
             warn_caller(
                 f"{problem}, so that loops run as Python code: results are the same up to "
-                f"rounding, but a fit can take 100 times as long. Install a version of numba that "
-                f"supports this Python and NumPy: pip install -U numba; see the page "
+                f"rounding, but a fit can take hundreds of times as long. Install a version of "
+                f"numba that supports this Python and NumPy: pip install -U numba; see the page "
                 f"'Installation' of the documentation"
             )
 

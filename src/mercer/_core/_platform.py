@@ -2,7 +2,7 @@
 
 Model files and integer codes assume little-endian byte order.  On processors with 32-bit addresses,
 the indices of NumPy have 32 bits, so that numbers of pairs of points overflow; Pyodide, which runs
-in a browser with at most 4 GiB of memory, is supported nevertheless.
+in a browser with at most 4 GiB of memory, is accepted nevertheless.
 """
 
 from __future__ import annotations
