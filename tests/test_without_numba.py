@@ -204,7 +204,8 @@ def test_the_warning_points_to_the_code_of_the_user(tmp_path):
 
 def test_the_user_can_choose_the_interpreter():
     out = smoke(STATE, "KernelRidge", NUMBA_DISABLE_JIT="1")
-    assert " 0 failed" in out
+    assert " 0 failed" in out and ", without numba" in out
+    assert ", with numba" in smoke("", "KernelRidge", NUMBA_DISABLE_JIT="0")
 
 
 def test_a_function_that_numba_cannot_compile():

@@ -206,7 +206,7 @@ def run(selected: list[str], log: Callable[[str], None]) -> dict[str, Any]:
         "mercer": mercer.__version__,
         "platform": f"{platform.python_implementation()} {platform.python_version()}, "
         f"{sys.platform} {platform.machine()}, NumPy {np.__version__}",
-        "has_numba": "numba" in sys.modules,
+        "has_numba": "numba" in sys.modules and not sys.modules["numba"].config.DISABLE_JIT,
         "seconds": seconds,
         "failures": failures,
         "warnings": dict(warned),
