@@ -367,7 +367,8 @@ def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
     value: np.ndarray = 2.0 * rgamma(nu) * _decay(nu, nu, u)
     # Where K_nu overflows, u is so small that a few terms of the power series suffice.
     small = ~np.isfinite(value)
-    q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
+    q = np.square(u[small]) / 4.0
+    term = series = np.ones_like(q)
     for k in range(1, min(8, int(np.ceil(nu)))):
         term = term * q / (k * (k - nu))
         series = series + term
