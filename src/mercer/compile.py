@@ -110,7 +110,7 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
         If numba is not available.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the error contains the information
+        warnings.simplefilter("ignore", UserWarning)  # the error contains the information
         available = has_compiler()
     if not available:
         raise ImportError(

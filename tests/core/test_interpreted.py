@@ -238,7 +238,8 @@ def test_every_function_of_the_library(monkeypatch):
 
     monkeypatch.setattr(JitFunction, "__call__", call)
     with warnings.catch_warnings(), resource_scope(n_threads=1):
-        warnings.simplefilter("ignore")  # small, random data
+        for category in (UserWarning, RuntimeWarning):  # small, random data
+            warnings.simplefilter("ignore", category)
         for _, task in ahead_of_time._tasks():
             task()
     called_by_others = {
