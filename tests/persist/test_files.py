@@ -7,6 +7,8 @@ import tracemalloc
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import safetensors
 import safetensors.numpy
@@ -17,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, Expansion, KernelPCA, KernelRidge, ModelFileError, load, save
 from mercer.kernels import RBF, Callable, Features, Linear, Map, RankOne, WeisfeilerLehman
-from mercer.persist import _safetensors_file
+from mercer.persist import _safetensors_file, read_notes
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 2))
@@ -184,10 +186,61 @@ def test_other_things_are_refused_by_name(path):
         from http import HTTPStatus
 
         save(holding(HTTPStatus.OK), path)
+    with pytest.raises(TypeError, match=r"points\.0 is a void, which cannot be stored"):
+        save(holding(np.zeros(1, dtype=[("a", "f8")])[0]), path)
+    with pytest.raises(TypeError, match=r"points\.0 is a one-dimensional sparse array"):
+        save(holding(sp.csr_array(np.ones(3))), path)
     itself = []
     itself.append(itself)
     with pytest.raises(TypeError, match=r"points\.0\.0 contains itself"):
         save(holding(itself), path)
+
+
+TABLES = {
+    "an index": (lambda: pd.Index(["a", "b"]), r"is a pandas\.Index; use a pandas or polars table"),
+    "two levels": (
+        lambda: pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_product([[0], [1, 2]])),
+        r"has an index of 2 levels; use \.reset_index\(\) first",
+    ),
+    "an extension type": (
+        lambda: pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+        r"has the column 'a' of type Int64; convert it to numbers, strings or categories",
+    ),
+    "lists in polars": (
+        lambda: pl.DataFrame({"a": [[1], [2]]}),
+        r"has the column 'a' of type List\(Int64\); cast it to numbers or strings",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_that_cannot_be_stored_are_named(name, path):
+    make, message = TABLES[name]
+    with pytest.raises(TypeError, match=rf"points\.0 {message}"):
+        save(Expansion(Linear(), [make()], np.ones(1)), path)
+
+
+def test_notes_are_read_without_the_model(path):
+    save(Expansion(Linear(), X, X), path, notes={"author": "me"})
+    assert read_notes(path) == {"author": "me"}
+    path.write_bytes(b"short")
+    with pytest.raises(ModelFileError, match=rf"{path.name}: the file has 5 bytes"):
+        read_notes(path)
+
+
+def test_headers_are_limited(path, monkeypatch):
+    monkeypatch.setattr(_safetensors_file, "_MAX_HEADER_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"would have \d+ bytes, but the format allows 1000"):
+        save(Expansion(Linear(), [(i,) for i in range(100)], np.ones(100)), path)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read(path, monkeypatch):
+    save(Expansion(Linear(), X, X), path)
+    found = os.stat(path)
+    path.write_bytes(path.read_bytes()[:-8])
+    monkeypatch.setattr(os, "fstat", lambda file: found)
+    with pytest.raises(ModelFileError, match="became shorter while it was read"):
+        load(path)
 
 
 def test_what_is_not_part_of_the_state_is_not_lost_in_silence(path):

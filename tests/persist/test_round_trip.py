@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import typing
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,12 +14,14 @@ import pytest
 import scipy.sparse as sp
 import zoo
 from fitted import LABELS, NEW, NUMBERS, THREE, X, answers, bits, fit, is_classifier
+from hostile_files import Content
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import mercer
 from mercer import SVC, Expansion, KernelPCA, KernelRidge, compress, load, save, to_primal
 from mercer.kernels import RBF, Jaccard, Linear, Polynomial, Select, Spectrum, node
 from mercer.persist._encoder import Encoder
+from mercer.persist._schema_checks import has_type
 
 rng = np.random.default_rng(0)
 
@@ -125,6 +129,11 @@ def table(n, seed=0):
     return pd.DataFrame({"seq": strings(n), "a": r.normal(size=n), "b": r.normal(size=n)})
 
 
+def indefinite_features():
+    with warnings.catch_warnings(action="ignore"):
+        return fit(mercer.Nystroem(kernel="sigmoid", gamma=2.0, coef0=-1.0, n_components=8))
+
+
 MIXED = Select(Spectrum(2), "seq") * Select(RBF(1.0), ["a", "b"])
 GPR = mercer.GaussianProcessRegressor
 STATES = {
@@ -180,6 +189,7 @@ STATES = {
     ),
     "labels of objects": lambda: fit(SVC(), np.array(["a", "b"], dtype=object)[np.arange(40) % 2]),
     "dates": lambda: fit(SVC(), np.array(["2020-01-01", "2021-01-01"] * 20, dtype="M8[D]")),
+    "indefinite landmarks": indefinite_features,
     "landmarks": lambda: fit(KernelRidge(kernel="rbf", solver="nystroem", landmarks=X[:5].copy())),
     "their kernel": lambda: fit(SVC(kernel=zoo.GPKernel(2.0) * zoo.ExpSineSquared())),
     "Callable's absence": lambda: fit(
@@ -323,6 +333,7 @@ VALUES = [
     *(np.arange(3, dtype=np.float16), np.arange(2, dtype=np.longdouble), np.empty((0, 3), "U2")),
     *([f"w{i}" for i in range(50)], tuple("abc" * 20), {f"k{i}" for i in range(40)}),
     *(["ä\ud800", *[""] * 30], {f"k{i}": i for i in range(40)}, [b"x"] * 40),
+    {f"k{i}": f"v{i}" for i in range(40)},
     *(sp.csr_array(np.eye(3)), sp.csc_matrix([[0.0, 2.0]]), sp.csr_matrix((3, 0))),
 ]
 
@@ -391,3 +402,79 @@ def test_a_kernel_of_ones_own(tmp_path):
     assert answers(again, NEW[:, :1]) == answers(model, NEW[:, :1])
     with pytest.raises(TypeError, match="classes must be user-defined kernel classes"):
         load(tmp_path / "m", classes=[os.system])
+    double = type("RBF", (Tent,), {})
+    with pytest.raises(ValueError, match="already has a class RBF; give your class another name"):
+        load(tmp_path / "m", classes=[double])
+
+
+@node
+class Plateau(Tent):
+    """A user-defined kernel with a type that is known to type checkers only."""
+
+    height: "Height" = 1.0  # noqa: F821
+
+
+def test_a_kernel_with_an_unknown_annotation(tmp_path):
+    model = fit(KernelRidge(kernel=Plateau(3.0)), None, X[:, :1])
+    save(model, tmp_path / "m")
+    assert load(tmp_path / "m", classes=[Plateau]).kernel == Plateau(3.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        ("a", typing.Literal["a", "b"], True),
+        ("c", typing.Literal["a", "b"], False),
+        ((1, "a"), tuple[int, str], True),
+        ((1, 2), tuple[int, str], False),
+        ((1,), tuple[int, str], False),
+        ([1, "a"], tuple[int, str], False),
+        ("anything", typing.NewType("Height", float), True),
+    ],
+)
+def test_types_of_annotations(value, hint, expected):
+    assert has_type(value, hint) is expected
+
+
+# ---------------------------------------------------------------------- files of earlier versions
+
+
+def objects(node, name):
+    """Yield the JSON objects of a class in the state of a file."""
+    if isinstance(node, dict):
+        if node.get("class") == name:
+            yield node
+        node = list(node.values())
+    for part in node if isinstance(node, list) else []:
+        yield from objects(part, name)
+
+
+def edited(model, name, edit, path):
+    """Save a model, edit the objects of a class in the file, and return the path."""
+    save(model, path)
+    content = Content(path.read_bytes())
+    found = list(objects(content.state, name))
+    assert found
+    for one in found:
+        edit(one)
+    path.write_bytes(content.written())
+    return path
+
+
+def test_fields_that_a_file_does_not_have(tmp_path):
+    model = fit(KernelRidge(kernel="rbf"))
+    path = edited(model, "Report", lambda one: one["fields"].pop("certificate"), tmp_path / "m")
+    assert load(path).report_.certificate == {}
+    model = fit(KernelRidge(kernel="rbf", solver=mercer.solvers.Cholesky()))
+    path = edited(model, "Cholesky", lambda one: one["fields"].clear(), tmp_path / "m")
+    assert load(path).solver == mercer.solvers.Cholesky()
+    f = Expansion(mercer.kernels.WeisfeilerLehman(1), zoo.graphs(5, rng), np.ones(5))
+    path = edited(f, "Graphs", lambda one: one["fields"].pop("directed"), tmp_path / "m")
+    with pytest.raises(mercer.ModelFileError, match="the Graphs in the file has no directed"):
+        load(path)
+
+
+def test_fields_that_are_no_longer_stored(tmp_path):
+    model = fit(GPR(1.0 * RBF(1.0), alpha=0.1, solver="cg", optimizer=None))
+    path = edited(model, "Projection", lambda one: one["fields"].update(latent=1), tmp_path / "m")
+    assert answers(load(path), NEW) == answers(model, NEW)

@@ -127,7 +127,9 @@ class Encoder:
         if all(type(v) is str for v in values):
             return self._items(sorted(values), where)
         encoder = Encoder()
-        return self._items(sorted(values, key=lambda v: json.dumps(encoder.encode(v))), where)
+        return self._items(
+            sorted(values, key=lambda v: json.dumps(encoder.encode(v, where))), where
+        )
 
     # ------------------------------------------------------------------ arrays
 
@@ -277,14 +279,13 @@ def _is_identical(a: Any, b: Any) -> bool:
         return bool(a == b)
     if isinstance(a, float):
         return repr(a) == repr(b)
-    if not hasattr(a, "_items"):
-        return False
+    # Both are kernels or parts of kernels.
     return all(_is_identical(x, y) for (_, x), (_, y) in zip(a._items(), b._items(), strict=True))
 
 
 def _refusal_message(value: object, where: str) -> str:
     """Return an error message for a value that cannot be stored, and what to do instead."""
-    what = f"{where or 'this model'} is {_brief(value)}"
+    what = f"{where} is {_brief(value)}"
     if callable(value) and not isinstance(value, (type, BaseEstimator)):
         return (
             f"{what}, a function, but a file cannot contain code. Write your own kernel as a "
@@ -295,8 +296,6 @@ def _refusal_message(value: object, where: str) -> str:
         return f"{what}, a networkx graph; fit the model to Graphs.from_networkx(...) to store it"
     if sp.issparse(value):
         return f"{what}, a sparse matrix in a format that cannot be stored; use .tocsr()"
-    if isinstance(value, BaseEstimator) and not where:
-        return f"{what}, which is not a mercer model; save its mercer steps, or use skops.io"
     if isinstance(value, (Enum, Real, str, bytes, list, tuple, dict)):
         return f"{what} of the class {type(value).__name__}; use a value of a built-in type instead"
     return (

@@ -89,7 +89,8 @@ def write(path: FilePath, metadata: dict[str, str], arrays: dict[str, np.ndarray
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # write the new directory entry to disk, too
+    # Write the new directory entry to disk, too; Windows cannot open a folder.
+    if hasattr(os, "O_DIRECTORY"):  # pragma: no branch
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

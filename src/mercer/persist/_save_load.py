@@ -196,10 +196,7 @@ def _decode_model(
             )
     state = strict_json(metadata.get("state", ""), "the state")
     decoder = Decoder(tensors, {name: table[name] for name in formats if name in table})
-    try:
-        model = decoder.decode(state)
-    except RecursionError:
-        raise ModelFileError("the values of the model are nested too deeply") from None
+    model = decoder.decode(state)
     if type(model) not in by_class() or by_class()[type(model)].name != metadata.get("class"):
         raise ModelFileError("the state is not an object of the class in the metadata")
     if len(decoder.used) < len(tensors):

@@ -101,8 +101,6 @@ def has_type(value: object, hint: Any) -> bool:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(has_type(value, one) for one in arguments)
-    if origin is typing.ClassVar:
-        return True
     if origin is typing.Annotated:  # a checked type that is wider than that of type checkers
         return has_type(value, hint.__metadata__[0])
     if origin is typing.Literal:
@@ -110,9 +108,8 @@ def has_type(value: object, hint: Any) -> bool:
     if origin in (list, set, frozenset) or (origin is tuple and arguments[-1:] == (...,)):
         return isinstance(value, origin) and all(has_type(one, arguments[0]) for one in value)
     if origin is tuple:
-        if not isinstance(value, tuple) or len(value) != len(arguments):
-            return False
-        return all(map(has_type, value, arguments))
+        is_tuple = isinstance(value, tuple) and len(value) == len(arguments)
+        return is_tuple and all(map(has_type, value, arguments))
     if origin is not None:
         hint = origin
     if not isinstance(hint, type):
