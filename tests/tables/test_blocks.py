@@ -1,6 +1,7 @@
 """Files as blocks: the same rows in all formats, and identical results for the same blocks."""
 
 import csv
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -144,6 +145,8 @@ def test_a_missing_value_is_named(tmp_path):
         model.fit(open_blocks(tmp_path / "gap.csv", rows=4))
     (tmp_path / "good.csv").write_text("a,b\n" + "1,2\n" * 3)
     both = open_blocks([tmp_path / "good.csv", tmp_path / "gap.csv"], rows=4)
+    with pytest.raises(ValueError, match=r"gap.csv, row 6, column 'b': X contains nan"):
+        model.fit(both)
     ridge = KernelRidge(0.1, kernel="rbf", gamma=0.5, solver="nystroem", rank=1)
     with pytest.raises(ValueError, match="y contains nan in block 2, row 1"):
         ridge.fit(both[["a"]], both["b"])
@@ -179,6 +182,22 @@ def test_identifiers_as_targets_are_exact(tmp_path):
             assert blocks[["small", "x"]].to_array().shape == (6, 2)
             with pytest.raises(TableError, match=r"'id' contains integers above 2\^53"):
                 blocks[["id", "x"]].to_array()
+
+
+def test_decimals_categories_and_files_without_rows(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    decimals = pa.array([Decimal("1.5"), Decimal("2.5")])
+    city = pa.array(["a", "b"]).dictionary_encode()
+    table = pa.table({"x": decimals, "n": pa.array([2, 3]).dictionary_encode(), "city": city})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    blocks = open_blocks(tmp_path / "a.parquet")
+    assert blocks[["x", "n"]].to_array().tolist() == [[1.5, 2], [2.5, 3]]
+    assert blocks["city"].to_array().tolist() == ["a", "b"]
+    parquet.write_table(table[:0], tmp_path / "none.parquet")
+    with pytest.raises(TableError, match=r"none\.parquet has no rows; omit this file"):
+        open_blocks([tmp_path / "a.parquet", tmp_path / "none.parquet"])
 
 
 def test_columns_that_are_not_numbers(tmp_path):

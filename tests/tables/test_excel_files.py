@@ -183,3 +183,15 @@ def test_blocks_of_a_sheet(tmp_path, monkeypatch):
     assert [len(block) for block in blocks] == [2, 1] and blocks[1].lines.tolist() == [4]
     check(source.table())
     assert source.table(["x", "day"]).columns["x"].tolist() == ["1", "2", "3"]
+
+
+def test_a_sheet_that_is_a_chart(tmp_path):
+    path = book(tmp_path, {"Sheet1": [HEADER, *ROWS]})
+    written = openpyxl.load_workbook(path)
+    chart = openpyxl.chart.BarChart()
+    chart.add_data(openpyxl.chart.Reference(written["Sheet1"], min_col=1, min_row=2, max_row=4))
+    written.create_chartsheet("Chart").add_chart(chart)
+    written.save(path)
+    check(read_table(path))
+    with pytest.raises(TableError, match=r"has no sheet 'Chart'.* its sheets are 'Sheet1'"):
+        read_table(path, sheet="Chart")

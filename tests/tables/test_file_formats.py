@@ -128,3 +128,9 @@ def test_a_truncated_parquet_file(tmp_path):
     (tmp_path / "a.parquet").write_text(CSV)
     with pytest.raises(TableError, match=r"a file in another format.* --format csv"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_a_damaged_compressed_file_without_extension(tmp_path):
+    (tmp_path / "a").write_bytes(gzip.compress(CSV.encode() * 50)[:40])
+    with pytest.raises(TableError, match="usually a truncated compressed file"):
+        read_table(tmp_path / "a")

@@ -206,3 +206,24 @@ def test_all_invalid_lines_are_listed(tmp_path):
         TableError, match=r"12 lines are .* line 10, column .*; and 2 more - usually"
     ):
         read_table(path)
+
+
+def test_layouts_that_are_recognised_by_their_first_lines(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"a":\n{"x": 1, "y": 2}, "b":\n{"x": 3, "y": 4}}')
+    assert sorted(read_table(path).columns) == ["a", "b"]
+    path.write_text('{"a": [1], "b": [1, 2]}')
+    with pytest.raises(TableError, match="does not contain a table: found an object with the fie"):
+        read_table(path)
+
+
+def test_lines_that_are_blank_or_change(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 2)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"x": 1}\n{"x": 2}\n\n\n\n\n{"x": 3}\n')
+    source = open_table(path)
+    assert [len(block) for block in source.blocks()] == [2, 1]
+    path.write_text('{"x": 1}\n{"x": 2}\n[3]\n')
+    with pytest.raises(TableError, match="line 3: a list instead of an object"):
+        source.table()

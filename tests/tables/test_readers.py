@@ -510,3 +510,67 @@ def test_fuzzed_graphs_are_read_or_refused_by_name(tmp_path):
             refused += 1
             assert tmp_path.name in str(error) or "graph" in str(error)
     assert refused > 20
+
+
+def test_graphs_with_several_targets(tmp_path):
+    folder = tmp_path / "DS"
+    folder.mkdir()
+    write(folder, "DS_A.txt", "1, 2\n2, 1\n3, 4\n4, 3\n")
+    write(folder, "DS_graph_indicator.txt", "1\n1\n2\n2\n")
+    write(folder, "DS_graph_attributes.txt", "1.5, 2\n-1, 3\n")
+    found = read_table(folder).columns
+    assert found["label1"].tolist() == [1.5, -1] and found["label2"].tolist() == [2, 3]
+
+
+def test_an_unknown_format(tmp_path):
+    path = write(tmp_path, "a.csv", CSV)
+    with pytest.raises(TableError, match="unknown format 'xml'; the formats are csv, jsonl"):
+        open_table(path, format="xml")
+
+
+def test_arrays_of_other_types(tmp_path):
+    np.savez(tmp_path / "a.npz", wait=np.array([1, 60], "m8[m]"), z=np.array([1j, 2]))
+    table = read_table(tmp_path / "a.npz")
+    assert table.columns["wait"].tolist() == [60.0, 3600.0]
+    assert table.columns["z"].reason == "values of type complex128"
+    np.save(tmp_path / "a.npy", np.zeros((0, 2)))
+    with pytest.raises(TableError, match=r"a\.npy has no rows"):
+        read_table(tmp_path / "a.npy")
+    np.savez(tmp_path / "b.npz")
+    with pytest.raises(TableError, match=r"b\.npz contains no arrays; save it again with"):
+        read_table(tmp_path / "b.npz", format="npy")
+
+
+def test_unreadable_columns_in_several_blocks(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 2)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
+    lists = [[1], [2], [3]]
+    parquet.write_table(pa.table({"x": [1.0, 2.0, 3.0], "list": lists}), tmp_path / "a.parquet")
+    source = open_table(tmp_path / "a.parquet")
+    assert source.shape.kinds == {"x": "numbers", "list": "unreadable"}
+    # The values have types, so that notations of another file do not change them.
+    assert len(source.table(notations={"x": "numbers:comma"}).columns["list"]) == 3
+    parquet.write_table(pa.table({"list": lists}), tmp_path / "a.parquet")
+    with pytest.raises(TableError, match="no column of numbers, text or dates; the types are list"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_binary_data_that_are_not_parquet(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(bytes(range(8)) * 9)
+    with pytest.raises(TableError, match=r"cannot be read as Parquet.* the format with --format$"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_tables_in_memory_are_sources():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": ["1,5", "2,5"], "y": ["a", "b"], "n": [1, 2]})
+    source = open_table(frame)
+    table = source.table(notations=dict.fromkeys("xynz", "numbers:comma"))
+    assert table.columns["x"].tolist() == [1.5, 2.5]
+    assert table.columns["y"].tolist() == ["a", "b"]  # not numbers in any notation
+    again = open_table(table)
+    assert again.table(notations={"x": "numbers:point"}).columns["x"].tolist() == [1.5, 2.5]
+    assert again.fingerprint() == source.fingerprint() != open_table(frame[:1]).fingerprint()

@@ -310,6 +310,17 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path):
         again.predict(table(city=text("Rom", "Bonn", "Ulm", "Ulm")))
 
 
+def test_a_model_of_texts_of_an_earlier_version(tmp_path):
+    model = mercer.KernelRidge(kernel=mercer.kernels.Spectrum(1)).fit(["ab", "b"], [1.0, 2.0])
+    part = {"name": "t", "fill": None, "mean": 0.0, "scale": 1.0, "text": True, "categories": None}
+    old = {"columns": None, "target": None, "ignore": [], "points": "texts", "impute": None}
+    old |= {"standardize": False, "onehot": [], "parts": [part], "target_text": False}
+    mercer.save(model, tmp_path / "old.mercer", notes={"recipe": json.dumps(old)})
+    again = mercer.load(tmp_path / "old.mercer")
+    found = again.predict(Table({"t": text("ab", "b")}))
+    assert found.tolist() == model.predict(["ab", "b"]).tolist()
+
+
 def test_a_model_without_a_recipe_is_loaded_as_such(tmp_path):
     model = mercer.KernelRidge().fit([[1.0], [2.0]], [1.0, 2.0])
     mercer.save(model, tmp_path / "a.mercer")
@@ -776,3 +787,107 @@ def test_texts_of_dates_with_times_and_of_rows():
     rows = Recipe(points="rows", onehot="all").fit(given)
     texts = rows.to_texts(rows.transform(given))
     assert texts["city"][:2] == ["Ulm", "Bonn"] and texts["time"][0].startswith("2024-05-01")
+
+
+def test_texts_that_need_a_decision():
+    given = table()
+    with pytest.raises(TableError, match=r"1 column need a decision.*'city' has 1 missing value"):
+        Recipe(points="texts", target="y", impute=None).fit(given)
+    whole = table(city=text("Ulm", "Bonn", "Köln", "Bonn"))
+    assert Recipe(points="texts", target="y", strict=True).fit(whole).transform(whole)[0] == "Ulm"
+
+
+def test_marks_of_missing_values_in_every_kind_of_column():
+    days = np.array(["2024-05-31", "2024-06-01", "2024-06-02", "2025-06-03"], "M8[us]")
+    flags = np.array([1.0, 0.0, 1.0, 0.0])
+    columns = {"day": days, "flag": flags, "x": np.array([1.0, -9.0, 3.0, 4.0])}
+    given = Table(columns | {"city": text("Ulm", "?", "Bonn", "Ulm")}, booleans=("flag",))
+    recipe = Recipe(na=("-9", "?", "1")).fit(given)
+    assert {t.column: t.n_missing for t in recipe.treatments_} == {
+        **{"day": 0, "flag": 0, "x": 2, "city": 1}
+    }
+
+
+def test_values_that_the_fitted_recipe_cannot_use():
+    recipe = Recipe(target="y", impute=None, onehot=("city",)).fit(
+        table(n=np.arange(4.0), city=text(*"abab"))
+    )
+    with pytest.raises(TableError, match="'n': 1 of 4 values are missing; the first is on line 3"):
+        recipe.transform(table(city=text(*"abab")))
+    unreadable = UnreadableColumn("images", 4)
+    with pytest.raises(TableError, match="'x': the values are unreadable, not numbers"):
+        recipe.transform(table(n=np.arange(4.0), x=unreadable, city=text(*"abab")))
+    days = np.array(["2024-05-31"] * 4, "M8[us]")
+    with pytest.raises(TableError, match="column 'x': 4 of 4 values are dates, not numbers"):
+        recipe.transform(table(n=np.arange(4.0), x=days, city=text(*"abab")))
+    ignoring = Recipe(target="y", onehot=("city",)).fit(table())
+    with pytest.warns(UnknownValuesWarning, match="'x': 1 of 1 values are dates, not numbers"):
+        found = ignoring.transform(table(x=days).take([0]))
+    expected = ignoring.transform(table(x=np.full(4, np.nan)).take([0]))
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TableError, match=r"no target is set for a\.csv - choose the column"):
+        Recipe().fit(table()).targets(table(), labels=True)
+
+
+def test_columns_that_have_no_information():
+    given = table(t=text(None, None, None, None))
+    with pytest.raises(TableError, match="'t': all values are missing, so the column contains no"):
+        Recipe(types={"t": "category"}).fit(given)
+    assert Recipe().fit(table(x=np.full(4, np.inf))).types_["x"] == "empty"
+    blocks = [table().take([0, 1]), table().take([2, 3])]
+    with pytest.raises(TableError, match="too large to read at once, as the type category of the"):
+        Recipe(types={"x": "category"}).fit(blocks)
+
+
+def test_code_without_an_estimator_or_a_target():
+    code = Recipe().fit(table()).to_code()
+    assert "model = make_pipeline(\n    Recipe(" in code and "fit" not in code
+
+
+def test_features_of_texts_and_times_without_dates():
+    times = np.datetime64("1970-01-01T06", "us") + np.arange(24) * np.timedelta64(30, "m")
+    words = text(*[f"a longer text of word{i} and word{i + 1}" for i in range(24)])
+    given = Table({"time": times, "words": words})
+    recipe = Recipe(types={"words": "text"}).fit(given)
+    X = recipe.transform(given)
+    restored = recipe.inverse_transform(X)
+    assert list(restored) == recipe.features
+    assert restored["time:cos(day)"].tolist() == X[:, 0].tolist()
+    assert restored["words:text1"].tolist() == X[:, 2].tolist()
+    assert recipe.to_texts(X)["time"][6] == "cos(day) -0.707, sin(day) 0.707"
+
+
+def test_dates_that_are_missing_in_a_block_and_many_texts(monkeypatch):
+    monkeypatch.setattr("mercer.tables._column_types._MAX_DISTINCT_TEXTS", 2)
+    days = np.array(["NaT", "NaT", "2024-06-02", "2025-06-03"], "M8[us]")
+    given = Table({"day": days, "city": text("a", "b", "c", "a")})
+    recipe = Recipe(onehot=("city",)).fit([given.take([0, 1]), given.take([2, 3])])
+    assert recipe.encoders_[0].start == np.datetime64("2024-06-02", "us").astype(int)
+    assert recipe.encoders_[1].categories == ("a", "b")
+
+
+def test_a_number_among_similar_numbers_is_not_a_placeholder():
+    x = np.r_[rng.uniform(-99, 99, size=50), [-99.0] * 3]
+    assert "--na" not in "".join(Recipe().fit(Table({"x": x})).describe())
+
+
+def test_labels_of_dates():
+    days = np.array(["2024-05-31", "NaT"], "M8[us]")
+    assert label_values(days).tolist() == ["2024-05-31", "missing"]
+
+
+def test_a_recipe_takes_a_source(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    recipe = Recipe(standardize=False).fit(source := open_table(tmp_path / "a.csv"))
+    assert recipe.transform(source).tolist() == [[1, 2], [3, 4], [5, 7]]
+    assert Recipe().fit([source, source]).transform(source).shape == (3, 2)
+
+
+def test_methods_of_a_model_of_tables():
+    given = table(city=text(*"abab"), n=np.arange(4.0))
+    recipe = Recipe(target="y").fit(given)
+    X, y = recipe.transform(given), given.columns["y"]
+    model = TableModel(mercer.SVC().fit(X, y), recipe)
+    assert np.array_equal(model.decision_function(given), model.estimator.decision_function(X))
+    with pytest.raises(AttributeError, match="KernelRidge has no method 'decision_function'"):
+        TableModel(mercer.KernelRidge().fit(X, y), recipe).decision_function(given)

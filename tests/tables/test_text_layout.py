@@ -255,3 +255,122 @@ def test_a_column_of_texts_with_delimiters_has_no_title(make, rows):
     source = make("\n".join(["words", *rows]))
     assert columns(source) == {"words": rows}
     assert not source.notes
+
+
+# ---------------------------------------------------------------------- several blocks of lines
+
+
+@pytest.fixture(params=[2, 1000])
+def small_blocks(request, monkeypatch):
+    """Let files be read in pieces of 7 bytes, inspected in blocks of two lines, and converted in
+    blocks of two or many rows."""
+    monkeypatch.setattr("mercer.tables._text_streams._CHUNK_BYTES", 7)
+    for name in ("_text_files._FIRST_SCAN_ROWS", "_text_files._SCAN_ROWS"):
+        monkeypatch.setattr(f"mercer.tables.{name}", 2)
+    monkeypatch.setattr("mercer.tables._text_files._MIN_SCAN_ROWS", 1)
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", request.param)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        ('x,y\n1,a\n2,"b\nc\nd"\n3,e', {}, {"x": [1, 2, 3], "y": ["a", "b\nc\nd", "e"]}),
+        ("x\n1\n\n2\n3\n", {}, {"x": [1, 2, 3]}),
+        ('x\n"a"\n\n"b\nc"\n', {}, {"x": ["a", "b\nc"]}),
+        (
+            "x y\n1 2\n3 4\n5 a\n6 7\n",
+            {"delimiter": "space"},
+            {"x": [1, 3, 5, 6], "y": ["2", "4", "a", "7"]},
+        ),
+        (
+            "x y\n1 2\n3 4\n\n5 6\n",
+            {"delimiter": "space"},
+            {"x": [1, 3, 5], "y": [2, 4, 6]},
+        ),
+        (
+            "x,y\n1,2\n3,4\n# a\n# b\n# c\n5,6\n",
+            {"comment": "#"},
+            {"x": [1, 3, 5], "y": [2, 4, 6]},
+        ),
+        ("x,y\n,1\n,2\n,3\n7,4\n", {}, {"x": [None, None, None, 7], "y": [1, 2, 3, 4]}),
+        ("x,y\n,1\n,2\n,3\n,4\n", {}, {"x": [None] * 4, "y": [1, 2, 3, 4]}),
+        (
+            "x,y\n1,2\n3,4\n9007199254740993,6\n",
+            {},
+            {"x": ["1", "3", "9007199254740993"], "y": [2, 4, 6]},
+        ),
+        (
+            "x,y\n1,2\n3,4\n5,6\n7,8\na,b\n",
+            {},
+            {"x": ["1", "3", "5", "7", "a"], "y": ["2", "4", "6", "8", "b"]},
+        ),
+        (
+            'x;y\n7;1.500\n7;2.500\n7;3.500\n7;4.500\n"0,5";5.500\n',
+            {},
+            {"x": [7, 7, 7, 7, 0.5], "y": [1500, 2500, 3500, 4500, 5500]},
+        ),
+    ],
+)
+def test_files_of_several_blocks(make, text, options, expected):
+    found = columns(make(text, **options))
+    assert {
+        name: [None if v != v else v for v in values] for name, values in found.items()
+    } == expected
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("lines", ["5 6\n7 8 9\n", "5 6 7\n7 8 9\n"])
+def test_rows_of_another_width_in_a_later_block(make, lines):
+    with pytest.raises(TableError, match=r"line \d: the line has 3 cells, but there are 2 columns"):
+        make(f"x y\n1 2\n3 4\n{lines}", delimiter="space").table()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("end", ['a"b,"c\nd"e"\n', '1,"c\nd\n'])
+def test_quotes_in_the_last_lines_do_not_join_them_silently(make, end):
+    with pytest.raises(TableError, match="line 32: a quote opens here but is not closed"):
+        make("x,y\n" + "1,a\n" * 30 + end).table()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("small_blocks", [2], indirect=True)
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "1,2024-01-01\n" * 6,
+            "1,2024-01-01\n" * 5 + "1,x\n",
+            "line 7, column 'y': 'x' is not a date",
+        ),
+        ("1,2\n" * 6, "1,2\n" * 5 + "x,2\n", "line 7, column 'x': 'x' is not a number"),
+        ('"1,5",2\n' * 6, '"1,5",2\n' * 5 + "x,2\n", "line 7, column 'x': 'x' is not a number"),
+        ("1,2\n" * 6, "1,2\n" * 5 + "1\n", "line 7: the line has 1 cells, but there are 2 columns"),
+    ],
+)
+def test_a_file_that_changes_after_its_inspection(make, tmp_path, before, after, message):
+    source = make(f"x,y\n{before}")
+    assert source.shape.rows == 6
+    (tmp_path / "a.csv").write_text(f"x,y\n{after}")
+    with pytest.raises(TableError, match=message):
+        source.table()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# c\n1,{}\n",
+        "x y\n1 {}\n2 1\n",
+        "x,y\n1,{}\n",
+    ],
+    ids=["after a comment", "spaces", "commas"],
+)
+def test_cells_of_many_characters(make, text):
+    with pytest.raises(TableError, match="line 2: a cell has more than 131072 characters"):
+        make(text.format("a" * 200_000)).table()
+
+
+def test_a_comment_with_a_given_delimiter_or_without_a_header(make):
+    assert columns(make("# c\nx;y\n1;2\n", delimiter=";")) == {"x": [1], "y": [2]}
+    assert columns(make("1,2,\n3,4,\n", header=False)) == {"column1": [1, 3], "column2": [2, 4]}

@@ -399,6 +399,12 @@ def test_encodings(make):
         make(text, encoding="utf-9")
     with pytest.raises(TableError, match=r"line 1: byte 0xe4 is not valid utf-8 .*--encoding"):
         make(text.encode("cp1252"), encoding="utf-8").table()
+    for n in (1, 200_000):  # in the first bytes, and after more than 1 MB
+        lines = b"\n".join([b"x,y", *[b"1,abc"] * n, b"2,\x81\xff", b""])
+        with pytest.raises(
+            TableError, match=rf"near line {n + 2}: byte 0x81 is not valid shift_jis .*--encoding"
+        ):
+            make(lines, encoding="shift_jis").table()
     # The first byte that is not UTF-8 is far from the header; byte 0x81 is undefined in cp1252.
     late = make(b"name,x\n" + b"a,1\n" * 5000 + b"\xfc\x81,2\n")
     table = late.table()
@@ -732,3 +738,10 @@ def test_notations_as_text():
             ValueError, match=f"{text!r} is not a notation, such as 'numbers:comma'"
         ):
             Notation.parse(text)
+
+
+@pytest.mark.parametrize(
+    "cells", [["1 days 02:30:00", "2 days 30:00:00"], ["1,5", "9007199254740993"]]
+)
+def test_invalid_durations_and_rounded_integers_are_text(cells):
+    assert column_of(cells).tolist() == cells

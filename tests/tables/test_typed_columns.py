@@ -10,6 +10,7 @@ import pytest
 
 from mercer.tables import open_table, read_table
 from mercer.tables._table import UnreadableColumn
+from mercer.tables._typed_columns import combined_chunks
 
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 MOMENTS = [dt.datetime(2024, 5, 31, 18, 30, 0, 250), None, dt.datetime(1969, 12, 31, 23)]
@@ -273,3 +274,41 @@ def test_strings_are_converted_by_the_whole_file(tmp_path, monkeypatch):
         assert "column 'day': read as dates with the day first" in source.notes[0]
         texts = source.table(["day"])
         assert texts.columns["day"].tolist() == days
+
+
+def test_objects_of_numpy():
+    pd = pytest.importorskip("pandas")
+    values = [np.datetime64("2024-05-31"), np.datetime64("NaT"), None]
+    frame = pd.DataFrame({"a": pd.Series(values, dtype=object)})
+    same(read_table(frame).columns["a"], dates("2024-05-31", "NaT", "NaT"))
+    values = [np.timedelta64(2, "m"), np.timedelta64("NaT"), None]
+    frame = pd.DataFrame({"a": pd.Series(values, dtype=object)})
+    same(read_table(frame).columns["a"], np.array([120, np.nan, np.nan]))
+    frame = pd.DataFrame({"a": pd.Series([2**53 + 1, 1.5], dtype=object)})
+    same(read_table(frame).columns["a"], np.array([2.0**53, 1.5]))
+
+
+def test_other_types_of_arrow():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": pd.Series(["x", None], dtype=pd.ArrowDtype(pa.string()))})
+    same(read_table(frame).columns["a"], np.array(["x", None], dtype=object))
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None], pa.int8()))
+    same(read_table(pa.table({"a": flags})).columns["a"], np.array([1, 0, np.nan]))
+    pairs = pa.DictionaryArray.from_arrays(pa.array([0, 0, None]), pa.array([[1, 2]]))
+    found = read_table(pa.table({"a": pairs, "x": [1, 2, 3]})).columns["a"]
+    assert isinstance(found, UnreadableColumn) and len(found) == 3
+    for metadata in (b"{", b"[]"):  # not valid JSON, and another layout
+        table = pa.table({"a": [1.5]}).replace_schema_metadata({b"pandas": metadata})
+        assert read_table(table).index_columns == ()
+
+
+def test_chunks_that_do_not_fit_into_one_array():
+    pa = pytest.importorskip("pyarrow")
+
+    class Large:
+        """Strings of more than 2 GB, which pyarrow does not combine."""
+
+        def combine_chunks(self):
+            return pa.chunked_array([["a"], ["b", None]])
+
+    assert combined_chunks(Large()).to_pylist() == ["a", "b", None]

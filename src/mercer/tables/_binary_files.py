@@ -169,8 +169,7 @@ class ArrowSource(Source):
                 table = Table(columns, self.name, None, start, self._index, booleans, integers)
                 start += len(table)
                 self.fraction_read = start / total
-                if len(table):
-                    yield table
+                yield table
 
     # An Arrow or Parquet file states its columns and the number of rows.
 
@@ -248,16 +247,9 @@ class ArrowSource(Source):
         """Return True if the statistics of a Parquet column show that float64 is exact."""
         with self._open() as (file, _):
             metadata = file.metadata
-            leaf = next(
-                (
-                    i
-                    for i in range(metadata.num_columns)
-                    if metadata.schema.column(i).path == self._schema.names[position]
-                ),
-                None,
-            )
-            if leaf is None:
-                return False
+            # Other leaves are fields of nested columns.
+            leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+            leaf = leaves.index(self._schema.names[position])
             for group in range(metadata.num_row_groups):
                 statistics = metadata.row_group(group).column(leaf).statistics
                 if statistics is None or not statistics.has_min_max:

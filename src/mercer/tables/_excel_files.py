@@ -257,8 +257,6 @@ class ExcelSource(Source):
 
 def _present_rows(sheet: Any) -> list[tuple[int, Sequence[Any]]]:
     """Return the number and the cells of each row that is not empty."""
-    if not hasattr(sheet, "iter_rows"):  # a chart
-        return []
     sheet.reset_dimensions()  # the dimensions in the file may be wrong
     rows = [
         (number, row)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -48,8 +49,9 @@ class SingleBlockSource(Source):
 
     width = 2
 
+    @abstractmethod
     def _table(self) -> Table:
-        raise NotImplementedError
+        """Read all rows."""
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
         try:
@@ -474,11 +476,10 @@ class TableBlocks(LocalBlocks):
     def position(self, row: int, column: int | None) -> str:
         """Return the file, the row and the column of a value, for a message."""
         name = self.names[0 if column is None else column]
-        for source in self.sources:
-            if row < source.row_count:
-                return f"{source.name}, row {row + 1}, column {name!r}"
-            row -= source.row_count
-        return ""
+        ends = np.cumsum([source.row_count for source in self.sources])
+        i = int(np.searchsorted(ends, row, side="right"))
+        source = self.sources[i]
+        return f"{source.name}, row {row - (ends[i] - source.row_count) + 1}, column {name!r}"
 
     def _parts(self) -> Iterator[np.ndarray]:
         sizes = iter(self.sizes)

@@ -477,7 +477,9 @@ class Recipe(TreatmentMixin, TransformerMixin, BaseEstimator):
         for encoder in self.encoders_:
             column = table.columns[encoder.name]
             if not isinstance(column, np.ndarray):
-                raise table.error(f"the values are {kind_of(column)}, not {encoder.type}s")
+                raise table.error(
+                    f"the values are {kind_of(column)}, not {encoder.type}s", encoder.name
+                )
             if self._impute_of(encoder.type) is None:
                 missing = np.flatnonzero(is_missing(column))
                 if len(missing):

@@ -55,7 +55,6 @@ class RowBlock:
         self._data, self._stream = data, stream
         self._first_line = stream.lines_before + 1
         self._n_lines = stream.n_lines - stream.lines_before
-        self._columns: list[Cells] | None = None
         # Rows with a wrong number of cells are added to this list; None raises an error instead.
         self.problems: list[tuple[int, int]] | None = None
         self.n_rows = 0
@@ -69,15 +68,14 @@ class RowBlock:
         `modes` is "." or "," for columns that are probably plain numbers with this decimal
         separator, and "text" for others.  A column that is not plain is returned as `Cells`.
         """
-        if self._columns is None and self._is_simple:
+        if self._is_simple:
             columns = self._read_with_arrow(modes) if pyarrow_csv() else self._read_numbers(modes)
             if columns is not None:
                 self.n_rows = self._n_lines
                 self.line_numbers = np.arange(self._first_line, self._first_line + self._n_lines)
                 return columns
-        if self._columns is None:
-            self._columns = self._parse_records()
-        return {j: self._columns[j] for j in modes}
+        cells = self._parse_records()
+        return {j: cells[j] for j in modes}
 
     @cached_property
     def _is_simple(self) -> bool:
@@ -201,7 +199,8 @@ class RowBlock:
             marked = ("\n" if line.startswith(layout.comment) else line for line in lines)
             lines = list(marked)
         last = before
-        for line, last, row in layout.parse(chain(lines, more), before):
+        # The record that contains the last line ends the loop.
+        for line, last, row in layout.parse(chain(lines, more), before):  # pragma: no branch
             if n_columns > 1 and not any(map(str.strip, row)):
                 self.empty_lines += [line] * (len(row) > 1)  # blank lines are skipped silently
             elif layout.is_comment(row, n_columns):

@@ -277,8 +277,6 @@ class CsvSource(Source):
             for j, (name, detector) in enumerate(zip(self.names, detectors, strict=True))
             if detector.is_undecided and name in self.layout.unnamed
         }
-        if len(self._left_out) == len(self.names):
-            self._left_out = set()
         self._index_columns = tuple(self.names[j] for j in index)
         self._n_first_notes = len(self.notes)
         unnamed = [
@@ -334,8 +332,6 @@ class CsvSource(Source):
                 del data
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        if not self._notations:
-            _ = self.shape
         notations = [
             Notation(TEXT) if kinds and kinds.get(name) == TEXT else notation
             for name, notation in zip(self.names, self._notations, strict=True)

@@ -108,6 +108,7 @@ class TextStream:
         self._size = max(1, source.path.stat().st_size)
         self.n_lines = self.lines_before = 0
         self._buffer, self._has_ended = b"", False
+        self._n_filled = 0  # the number of line ends that were read into the buffer
         self._decoder: Any = None
         self._is_first, self._is_mac, self._skip_mark = True, False, False
 
@@ -131,9 +132,8 @@ class TextStream:
         try:
             chunk = self._file.read(_CHUNK_BYTES)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            lines = self.n_lines + self._buffer.count(b"\n")
             raise TableError(
-                f"{self._source.name}, after line {lines}: {error} - usually a truncated "
+                f"{self._source.name}, after line {self._n_filled}: {error} - usually a truncated "
                 f"compressed file - download or create it again"
             ) from None
         if self._track:
@@ -146,7 +146,8 @@ class TextStream:
             try:
                 chunk = self._decoder.decode(chunk, not chunk).encode("utf-8", "replace")
             except UnicodeDecodeError as error:
-                line = self.n_lines + self._buffer.count(b"\n") + 1
+                valid = error.object[: error.start].decode(error.encoding)
+                line = self._n_filled + valid.count("\n") + 1
                 raise self._decoding_error(error, line) from None
         elif self._skip_mark:
             self._skip_mark = False
@@ -154,6 +155,7 @@ class TextStream:
         if self._is_mac:
             chunk = chunk.replace(b"\r", b"\n")
         self._buffer += chunk
+        self._n_filled += chunk.count(b"\n")
         return not self._has_ended or bool(chunk)
 
     def _choose_encoding(self, chunk: bytes) -> None:
@@ -164,8 +166,9 @@ class TextStream:
         if not self._skip_mark and encoding is not None:
             errors = "mercer_latin1" if encoding == "cp1252" else "strict"
             self._decoder = codecs.getincrementaldecoder(encoding)(errors)
-            chunk = self._decoder.decode(chunk).encode("utf-8", "replace")
-            self._decoder.reset()
+            # `_fill` reports bytes that are not valid.
+            lenient = codecs.getincrementaldecoder(encoding)("replace")
+            chunk = lenient.decode(chunk).encode("utf-8", "replace")
         # Old Macs end lines with a carriage return.
         self._is_mac = b"\n" not in chunk and b"\r" in chunk[:-1]
 

@@ -27,15 +27,15 @@ from ._table import UnreadableColumn, as_texts, integer_column
 _MARKS = MissingMarks()
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index
 # Python classes of each type of value, in the order in which they are tried: a bool is also an int,
-# and a datetime is also a date.
+# numpy.timedelta64 is also numpy.integer, and a datetime is also a date.
 _TYPES: tuple[tuple[str, Any], ...] = (
     ("string", (str, UUID, PurePath)),
     ("boolean", (bool, np.bool_)),
+    ("duration", (dt.timedelta, np.timedelta64)),
     ("integer", (int, np.integer)),
     ("float", (Real, Decimal)),
     ("date", (dt.date, np.datetime64)),
     ("time", dt.time),
-    ("duration", (dt.timedelta, np.timedelta64)),
 )
 # A string in the notation of each type.  It represents the values of that type in a column that
 # also contains strings.
