@@ -90,3 +90,10 @@ def test_str():
         "4 signatures of 3 functions: 2 compiled in 1.5 s; not stored, because no cache folder is "
         "writable; not called: mercer.a"
     )
+
+
+def test_no_messages_without_a_log(monkeypatch):
+    calls = []
+    monkeypatch.setattr("mercer.compile._tasks", lambda: [("a fit", lambda: calls.append(1))])
+    result = compile_loops()
+    assert calls == [1] and result.fresh == 0 and result.loops > 0

@@ -17,7 +17,9 @@ from shell import ENVIRONMENT, process, python
 
 import mercer as library
 from mercer import load as load_trained
-from mercer.tables import read_table
+from mercer._core import ProgressStep
+from mercer.compile import CompileResult
+from mercer.tables import Recipe, TableModel, read_table
 
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 
@@ -75,6 +77,17 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
         and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     )
     assert "No component was missed" in page
+
+
+def test_a_report_on_an_approximation_states_its_limitations(mercer, people, tmp_path):
+    options = ("--columns", "age,price", "--set", "tol=0.5", "-k", "5")
+    options = (*options, "--method", "krylov", "--kernel", "RBF(0.01)")
+    assert mercer("pca", people, *options, "-o", "out", "-q").code == 0
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "The bounds of the eigenvalues are wide, up to" in page
+    assert "It is not proved that these components are the largest" in page
+    assert "have eigenvalues that these bounds cannot separate" in page
+    assert "has a sine of at most" not in page
 
 
 def test_text_in_a_report_is_escaped(mercer, tmp_path):
@@ -208,6 +221,9 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     assert asked.code == 0 and re.search("name +texts", asked.err)
     told = mercer("transform", "out/model.mercer", "a.fasta").out
     assert len(told.splitlines()) == 13
+    assert "Kernel PCA of 12 points" in mercer("info", "out/model.mercer").out
+    plan = mercer("plan", "a.fasta", "--kernel", "Normalized(Spectrum(2))", "--json")
+    assert json.loads(plan.out)["rows"] == 12
     assert "nothing to score" in mercer("score", "out/model.mercer", "a.fasta").err
     folder = tmp_path / "DS"
     folder.mkdir()
@@ -220,6 +236,12 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     assert len(mercer("predict", "g.mercer", "DS").out.splitlines()) == 7
     assert mercer("pca", "DS", *options[:2], "-o", "g", "-q").code == 0
     assert "graphs cannot be written to a table" in mercer("denoise", "g/model.mercer", "DS").err
+    copied = mercer("predict", "g.mercer", "DS", "--keep", "all")
+    assert "not copied, because they cannot be written: graph\n" in copied.err
+    assert copied.out.startswith("row,label,prediction\n")
+    refused = mercer("predict", "g.mercer", "DS", "--keep", "graph")
+    assert refused.code == 2
+    assert "cannot be copied, because it contains graphs" in " ".join(refused.err.split())
     assert "contains graphs, but this kernel requires vectors" in mercer("pca", "DS").err
 
 
@@ -235,6 +257,7 @@ def test_check_kernels_and_plan(mercer, people):
     )
     assert "length_scale" in mercer("kernels", "RBF").out
     assert mercer("kernels", "rbf").out == mercer("kernels", "RBF").out
+    assert mercer("kernels", "poly").out == mercer("kernels", "Polynomial").out
     assert "did you mean RBF" in mercer("kernels", "Gauss").err
     plan = mercer("plan", people, "--columns", "age", "--json")
     assert json.loads(plan.out)["rows"] == 80
@@ -263,6 +286,14 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("fit", "svc", people, "--columns", "age"), 2, "Probably: --target kind"),
         (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a string like '2 GiB'"),
         (("pca", people, "--columns", "age", "--resume"), 0, ""),
+        (
+            ("pca", people, "--columns", "age", "--method", "nystroem", "--resume"),
+            1,
+            "--resume needs the output folder of the interrupted run (-o FOLDER)",
+        ),
+        (("pca", people, "--columns", "age", "--set", "tol"), 2, "'tol' is not of the form NAME"),
+        (("tune", "kmeans", people, "--columns", "age"), 2, "does not predict a target"),
+        (("compress", people), 2, "give either the number of points (-n) or --max-error, but"),
     ]:
         done = mercer(*arguments)
         assert done.code == code, done
@@ -270,13 +301,17 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         assert "Traceback" not in done.err
 
 
-def test_what_cannot_be_written_is_told_before_the_work(mercer, people, tmp_path):
+def test_what_cannot_be_written_is_told_before_the_work(mercer, people, monkeypatch):
     """Not after an hour's fit, and by the name of the folder that is not there."""
     fit = ("fit", "ridge", people, "--columns", "age", "--target", "price")
     for arguments in ((*fit, "-o", "no/m.mercer"), ("pca", people, "-o", "people.csv/out")):
         done = mercer(*arguments)
         assert done.code == 2 and "cannot be written: folder" in done.err, done
     assert mercer("pca", people, "--columns", "age", "-o", "new/folder", "-q").code == 0
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    done = mercer(*fit, "-o", "m.mercer")
+    assert done.code == 2 and "'m.mercer' cannot be written" in done.err
+    assert "is not writable" in done.err
 
 
 def test_tables_as_json_lines(mercer, people):
@@ -448,3 +483,46 @@ def test_plan_of_each_method(mercer, people):
         *("fit", "svc", people, "--columns", "age", "--target", "kind"), "--max-memory", "10 kB"
     )
     assert failed.code == 1 and "SVC of 80 points, 2 classes, budget 9.8 KiB" in failed.err
+
+
+def test_compile_reports_its_progress(mercer, monkeypatch):
+    def compile_loops(log):
+        log(ProgressStep("1 of 4 fits", 1, 4))
+        log("a message without a number")
+        return CompileResult(3, 4, 0, 0.0, (), "cache", 1024)
+
+    monkeypatch.setattr("mercer.compile.compile_loops", compile_loops)
+    done = mercer("compile", "--json")
+    assert json.loads(done.out) == {"loops": 3, "fresh": 0, "folder": "cache"}
+
+
+def test_two_samples_with_different_columns(mercer, people):
+    Path("b.csv").write_text("age,height\nold,170\nnew,180\n")
+    done = mercer("test", "two-sample", people, "b.csv", "--columns", "age,height")
+    assert done.code == 1
+    assert "column 'age' contains numbers in" in done.err and "but text in b.csv" in done.err
+
+
+def test_independence_of_categories(mercer, people):
+    options = ("--x", "city", "--y", "kind", "--permutations", "19")
+    one = mercer("test", "independence", people, *options, "--onehot", "all")
+    some = mercer("test", "independence", people, *options, "--onehot", "city,kind")
+    assert one.code == 0 and one.out == some.out
+
+
+def test_marks_of_missing_values_of_a_recipe(mercer, tmp_path):
+    """A recipe that was fitted in Python has marks; they are used for new files."""
+    Path("a.csv").write_text("x,y\n1,2\n2,3\n3,5\n-9,4\n")
+    recipe = Recipe(target="y", na=("-9",), impute="mean").fit("a.csv")
+    model = library.KernelRidge().fit(recipe.transform("a.csv"), [2.0, 3, 5, 4])
+    library.save(TableModel(model, recipe), "m.mercer")
+    told = columns(mercer("predict", "m.mercer", "a.csv").out)
+    assert [float(value) for value in told["prediction"]] == TableModel(model, recipe).predict(
+        "a.csv"
+    ).tolist()
+
+
+def test_rows_that_all_have_missing_values(mercer):
+    Path("a.csv").write_text("x,y\n1,\n2,\n,3\n,4\n")
+    done = mercer("pca", "a.csv", "--method", "nystroem", "--impute", "drop")
+    assert done.code == 1 and "every row has a missing value" in done.err

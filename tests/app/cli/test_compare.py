@@ -63,6 +63,8 @@ def test_numbers_and_structured_points(mercer, people, tmp_path):
     some = ("--ignore", "city,kind", "--impute", "mean")
     done = mercer("compare", people, *some, "--color", "age", *MODEL_OPTIONS)
     assert done.code == 0 and "1-NN errors:" not in done.out
+    done = mercer("compare", people, *some, "--color", "age", "--models", "PCA", "-o", "colours")
+    assert done.code == 0 and "comparison.png" in done.err
     lines = [f">{i}\n{'GATTACA'[i % 3 :]}{'CCG'[: i % 4]}" for i in range(12)]
     (tmp_path / "dna.fasta").write_text("\n".join(lines) + "\n")
     done = mercer("compare", "dna.fasta", "--kernel", "Spectrum(2)", "--color", "name", "-o", "out")

@@ -1,5 +1,6 @@
 """mercer explore: a page, a server, and what cannot be shown."""
 
+import io
 import json
 import re
 import signal
@@ -200,3 +201,39 @@ main()
                 said = interrupt(run)
     assert run.returncode == 130 and "Traceback" not in said
     assert "interrupted; the running computation was cancelled" in said
+
+
+def test_an_approximation_of_many_points_is_reported(mercer, flowers, monkeypatch):
+    monkeypatch.setattr("mercer.app.explorer._model_requests.MAX_EXACT_SECONDS", 0.0)
+    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
+    assert done.code == 0 and "using a Nyström approximation instead: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("is_busy", "suffix"),
+    [(True, "the running computation was cancelled"), (False, "existing files were not changed")],
+)
+def test_ctrl_c_ends_a_server_of_the_standard_input(mercer, flowers, monkeypatch, is_busy, suffix):
+    """The process ends at once, and the copy of the standard input is removed."""
+
+    class Serving:
+        url = "http://127.0.0.1:1234/"
+
+        def start(self):
+            return self
+
+        def wait(self):
+            raise KeyboardInterrupt
+
+    def end(code):
+        raise SystemExit(code)
+
+    Serving.is_busy = is_busy
+    copies = []
+    monkeypatch.setattr("mercer.app.explorer.serve", lambda scene, **options: Serving())
+    monkeypatch.setattr("os._exit", end)
+    monkeypatch.setattr("pathlib.Path.unlink", lambda path, missing_ok: copies.append(path))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(flowers.read_bytes())))
+    done = mercer("explore", "-", "--color", "kind", "--no-browser")
+    assert done.code == 130 and f"interrupted; {suffix}\n" in done.err
+    assert copies[0].exists()

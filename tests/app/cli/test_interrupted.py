@@ -1,5 +1,6 @@
 """A killed run leaves no broken file, and a resumed run gives identical results."""
 
+import itertools
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from shell import ENVIRONMENT
 
+from mercer import KernelPCA
 from mercer import load as load_trained
 
 RUN = (
@@ -71,3 +73,35 @@ def test_a_checkpoint_of_other_options_is_refused(mercer, tmp_path):
         assert done.code == 1 and "had a different input or different options" in done.err
     done = mercer("pca", "a.npy", *OPTIONS, "-o", "out")
     assert done.code == 0 and not place.exists()
+
+
+def test_a_run_that_is_interrupted_is_resumed_or_discarded(mercer, tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.tables._table_source._MAX_BLOCK_ROWS", 50)
+    monkeypatch.setattr("mercer.tables._table_source._MIN_BLOCK_ROWS", 1)
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(200, 3)))
+    arguments = ["pca", "a.npy", *OPTIONS[:-1], "-o", "out"]
+    assert mercer(*arguments).code == 0
+    wanted = outputs(tmp_path / "out")
+    partial_fit = KernelPCA.partial_fit
+    for options, message in (
+        (["--resume"], "resuming the interrupted run after 2 blocks of rows"),
+        ([], "discarding the checkpoint of an interrupted run; use --resume to continue it"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(KernelPCA, "partial_fit", interrupted_after(3, partial_fit))
+            assert mercer(*arguments).code == 130
+        done = mercer(*arguments, *options)
+        assert done.code == 0 and message in done.err, done
+        assert outputs(tmp_path / "out") == wanted
+
+
+def interrupted_after(count, method):
+    """Return a method that is interrupted after some calls."""
+    calls = itertools.count()
+
+    def interrupted(*args):
+        if next(calls) == count:
+            raise KeyboardInterrupt
+        return method(*args)
+
+    return interrupted

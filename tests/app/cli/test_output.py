@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer as library
+from mercer._core import NotDifferentiableError
 from mercer.app.cli._console import ProgressBar, Session
 from mercer.app.cli._main import _fit_commands
 
@@ -49,6 +51,22 @@ def test_a_progress_bar_appears_only_after_a_while(monkeypatch):
     with Session(quiet=True, as_json=False).progress("counting"):
         time.sleep(0.2)
     assert terminal.getvalue() == ""
+
+
+def test_a_message_before_the_progress_bar_appears(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    session = Session(quiet=False, as_json=False)
+    with session.progress("counting"):
+        session.note("a message")
+    assert terminal.getvalue() == "a message\n"
+
+
+def test_warnings_for_developers_are_not_printed(capsys):
+    session = Session(quiet=False, as_json=False)
+    with session.capture_warnings():
+        warnings.warn("a later version", FutureWarning, stacklevel=1)
+        warnings.warn("a problem", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "warning: a problem\n"
 
 
 def test_progress_of_reading_a_file(monkeypatch, tmp_path):
@@ -176,6 +194,27 @@ def test_exit_codes(mercer, people, tmp_path, monkeypatch):
     monkeypatch.setattr("mercer.SVC.fit", interrupt)
     done = mercer("fit", "svc", *data, "-o", "m.mercer")
     assert done.code == 130 and "interrupted" in done.err and not Path("m.mercer").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(13, "Permission denied", "a.csv"), "mercer: a.csv: Permission denied\n"),
+        (NotDifferentiableError("no gradient"), "mercer: no gradient\n"),
+        (
+            RuntimeError("broken"),
+            "mercer: RuntimeError: broken\n(use --debug to show the traceback)\n",
+        ),
+    ],
+    ids=["file", "kernel", "unexpected"],
+)
+def test_messages_of_errors(mercer, people, monkeypatch, error, message):
+    def fail(*args, **more):
+        raise error
+
+    monkeypatch.setattr("mercer.SVC.fit", fail)
+    done = mercer("fit", "svc", people, *FEATURES, "--target", "kind", "-q")
+    assert done.code == 1 and done.err == message
 
 
 def test_a_closed_pipe_is_not_an_error(mercer, tmp_path):

@@ -127,6 +127,7 @@ def test_measures_that_do_not_apply(mercer, people):
     for name, code, message in [
         ("accuracyy", 2, "did you mean 'accuracy'?"),
         ("rmse", 2, "is a measure of regression, but this model is for classification"),
+        ("accuracy,,", 0, "accuracy of each fold"),
         ("brier", 1, "SVC does not compute; use another measure, such as roc_auc"),
     ]:
         done = mercer("score", "svc", *kind, "--scoring", name)
@@ -200,11 +201,24 @@ def test_summary_of_a_fit(mercer, people):
 
 def test_summaries_of_other_methods(mercer, people):
     assert "clusters" in mercer("fit", "kmeans", people, *FEATURES).out
+    assert (
+        "landmarks"
+        not in mercer(
+            "fit", "ridge", people, *FEATURES, "--target", "price", "--set", "solver=cholesky"
+        ).out
+    )
     assert "outliers" in mercer("fit", "oneclass", people, *FEATURES).out
     nystroem = ("--set", "solver=nystroem", "--set", "rank=20")
     ridge = mercer("fit", "ridge", people, *FEATURES, "--target", "price", *nystroem).out
     assert "landmarks  20\n" in ridge
     assert mercer("fit", "kmeans", people, *FEATURES, "--cv", "3").code == 2
+
+
+def test_the_positive_class_is_named(mercer, people):
+    options = (people, *FEATURES, "--target", "kind", "--scoring", "f1")
+    note = "The positive class of f1 is 'old'."
+    assert note in mercer("fit", "svc", *options, "-o", "m.mercer").err
+    assert note in mercer("score", "m.mercer", people, "--scoring", "f1").err
 
 
 def test_large_targets_need_no_option(mercer, people):
@@ -232,6 +246,8 @@ def test_a_missing_or_needless_target(mercer, people):
             assert f"{method} predicts a column, so it needs --target NAME" in done.err
             assert "age (numbers), height (numbers), city (text), price (numbers)" in done.err
             assert f"Probably: --target {likely}" in done.err
+    Path("days.csv").write_text("day,x\n2024-05-31,1\n2024-06-01,2\n2024-06-02,4\n")
+    assert "Probably: --target x" in mercer("fit", "ridge", "days.csv").err
     for command in ("fit", "plan"):
         done = mercer(command, "kmeans", people, *FEATURES, "--target", "kind")
         assert done.code == 2 and "use --ignore kind" in done.err and "svc" in done.err, done

@@ -350,10 +350,8 @@ class FitSummary:
             sizes = np.sort(np.bincount(self.model.labels_))[::-1].tolist()
             shown = " ".join(map(str, sizes[:20])) + (" ..." if len(sizes) > 20 else "")
             return [("clusters", f"{len(sizes)}, with {shown} rows")]
-        if hasattr(self.model, "predict"):
-            outliers = int((self.model.predict(self.X) == -1).sum())
-            return [("outliers", f"{outliers} of {self.n} training rows")]
-        return []
+        outliers = int((self.model.predict(self.X) == -1).sum())
+        return [("outliers", f"{outliers} of {self.n} training rows")]
 
     def to_json(self, output: str | None) -> dict[str, Any]:
         """Return the summary as values for JSON."""

@@ -109,9 +109,10 @@ def _accuracy_statements(model: KernelPCA) -> Iterator[tuple[bool, str]]:
             f"matrix.",
         )
     if not tight.all():
+        bounds = "other eigenvalues are wider" if tight.any() else "eigenvalues are wide"
         yield (
             False,
-            f"The bounds of the other eigenvalues are wider, up to {widths.max():.0%} of the "
+            f"The bounds of the {bounds}, up to {widths.max():.0%} of the "
             f"eigenvalue. The actual errors may be much smaller. --method dense gives tight "
             f"bounds for all eigenvalues.",
         )

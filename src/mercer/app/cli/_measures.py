@@ -226,13 +226,8 @@ class Predictions:
         if has_decision and (binary or not has_proba):
             values = self.model.decision_function(self.X)
             values = np.c_[-values, values] if values.ndim == 1 else values
-        elif has_proba:
+        else:  # every classifier has one of the two methods
             values = self.model.predict_proba(self.X)
-        else:
-            raise tables.TableError(
-                f"roc_auc needs probabilities or decision values, which "
-                f"{type(self.model).__name__} does not compute; use another measure"
-            )
         values, indicators = self._for_all_classes(values), self._indicators
         areas = [
             roc_auc_score(indicators[:, j], values[:, j])

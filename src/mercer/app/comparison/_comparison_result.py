@@ -175,11 +175,6 @@ class Comparison:
         """
         from ...plotting import maps
 
-        if not self.maps:
-            raise ValueError(
-                "there is no embedding to draw, because all models failed; print the comparison "
-                "to see the reasons"
-            )
         titles = {row.name: self._panel_title(row) for row in self.rows}
         return maps(self.maps, self.y, titles=titles, figure=figure)
 
