@@ -8,7 +8,7 @@ from mercer import KernelKMeans, KernelPCA
 from mercer.app.explorer._clusters import cluster_points, describe_clusters
 from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding, embedding_of
 from mercer.datasets import circles
-from mercer.tables import Table
+from mercer.tables import Table, UnreadableColumn
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +107,14 @@ def test_missing_values_do_not_describe_clusters():
     size = np.where(group == 0, 2.5, np.nan) + np.arange(60) % 3
     found = describe_clusters(group + 1, embedding, Table({"city": city, "size": size}))
     assert [c.text for c in found] == ["cluster 1", "Köln", "Ulm"]
+
+
+def test_columns_that_cannot_describe_clusters(monkeypatch):
+    monkeypatch.setattr("mercer.app.explorer._clusters._MAX_LABELLED_ROWS", 40)
+    Z, group = blobs()
+    embedding = Embedding("data", IdentityEmbedding(), Z)
+    table = {"image": UnreadableColumn("images", 60), "constant": np.full(60, 0.5)}
+    found = describe_clusters(group + 1, embedding, Table(table))
+    assert [(c.size, c.text) for c in found] == [
+        *[(30, "cluster 1"), (20, "cluster 2"), (10, "cluster 3")]
+    ]

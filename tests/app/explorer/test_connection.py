@@ -1,5 +1,6 @@
 """A page whose connection is lost connects again, and continues where it was."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -66,6 +67,26 @@ def forgive(page):
 
 def controllers(serving):
     return in_loop(serving, lambda: [one.controller for one in serving._application.sockets])
+
+
+@contextlib.contextmanager
+def line_of(serving, page):
+    """Open the websocket of a page, yield it when the scene has come, and lose the connection."""
+    url = urlsplit(serving.url)
+    with socket.create_connection((url.hostname, url.port), timeout=20) as line:
+        ask = json.dumps({"type": "scene", "page": page}).encode()
+        line.sendall(
+            f"GET /ws?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+            f"Origin: http://{url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\r\n"
+            "".encode()
+            + bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0])
+            + ask
+        )
+        received = b""
+        while b'"kind":"scene"' not in received:
+            received += line.recv(4096)
+        yield line
 
 
 BANNER = "ex.root.querySelector('.notices').textContent"
@@ -186,22 +207,22 @@ def test_closed_pages_are_not_kept_and_few_lost_ones_are(opened, served, monkeyp
     assert application._kept == {}
     for page in pages[1:]:
         page.close()
-    url = urlsplit(served.url)
     for k in range(4):  # connections that are lost
-        with socket.create_connection((url.hostname, url.port), timeout=20) as line:
-            ask = json.dumps({"type": "scene", "page": f"{k}" * 20}).encode()
-            line.sendall(
-                f"GET /ws?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
-                f"Origin: http://{url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\r\n"
-                "".encode()
-                + bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0])
-                + ask
-            )
-            received = b""
-            while b'"kind":"scene"' not in received:
-                received += line.recv(4096)
+        with line_of(served, f"{k}" * 20):
+            pass
     while application.sockets:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert list(application._kept) == ["2" * 20, "3" * 20]
+
+
+def test_a_page_that_connects_again_before_its_old_connection_is_closed(served):
+    """The new connection takes the controller over, and the old one is closed."""
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(line_of(served, "4" * 20))
+        (before,) = controllers(served)
+        stack.enter_context(line_of(served, "4" * 20))
+        assert controllers(served) == [before]
+        closing = b""
+        while b"\x88" not in closing:  # the close frame
+            closing += old.recv(4096)

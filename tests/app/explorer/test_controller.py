@@ -4,6 +4,7 @@ import base64
 import tempfile
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -409,3 +410,32 @@ def test_a_gplvm_beside_it(talk):
     area = np.sqrt(np.linalg.det(np.array(J) @ np.array(J).T)) / (2 * h) ** 2
     np.testing.assert_allclose(message["values"][k], np.log10(area), atol=1e-3)
     assert len(X) == 90
+
+
+def test_the_code(talk):
+    talk.ask(type="code")
+    text = talk.next("code")["text"]
+    assert "model = KernelPCA(" in text and "RBF(length_scale=2.0)" in text
+
+
+def test_a_scene_without_a_file_or_a_recipe(talk):
+    talk.ask(type="reload")  # there is no file to read again
+    assert talk.said == []
+    talk.controller._replace_scene(replace(talk.controller.scene, recipe=None))
+    talk.said.clear()
+    talk.ask(type="project", name="new.csv", bytes=as_text(b"x1\n1\n"))
+    assert "the points do not come from a table" in talk.next("notice")["text"]
+
+
+def test_a_fit_of_unknown_duration_waits_for_run():
+    X = np.random.default_rng(0).normal(size=(1500, 4))
+    talk = Talk(explore(KernelPCA(2, kernel="RBF(2.0)").fit(X), X).scene)
+    talk.ask(type="fit", second="mds")
+    message = talk.next("state")
+    assert message["text"] == "The duration of this fit is unknown. Press Run to start it."
+    talk.controller.close()
+
+
+def test_a_second_model_that_was_not_passed(talk):
+    talk.ask(type="fit", second="given")
+    assert "unknown model 'given'" in talk.next("state")["error"]

@@ -247,3 +247,13 @@ def test_long_requests_report_their_progress(talk, monkeypatch):
 
         with capture_progress(steps.append, stop_at_second), pytest.raises(Cancelled):
             request()
+
+
+def test_a_job_that_is_done_is_not_shown_again():
+    shown, counts = [], []
+    job = Job(lambda: counts.append(1), "Counting")
+    job.prepare(shown.append, threads=2)
+    job.run()
+    job.show()
+    job.finish()
+    assert counts == [1] and shown == []

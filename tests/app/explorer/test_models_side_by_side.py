@@ -9,7 +9,7 @@ from wire import Talk
 
 from mercer import KernelPCA, ProbabilisticPCA, explore
 from mercer.app.explorer import _model_requests
-from mercer.app.explorer._embeddings import Embedding, embedding_of
+from mercer.app.explorer._embeddings import Embedding, as_vectors, embedding_of
 from mercer.app.explorer._fitted_models import FittedModels
 from mercer.app.explorer._model_requests import second_options
 from mercer.datasets import circles
@@ -242,6 +242,9 @@ def test_the_first_embedding_does_not_wait_for_a_slow_second_one(talk, monkeypat
 
 
 def test_names_of_kernel_parameters_are_readable(talk):
+    talk.ask(type="fit", kernel="3*(2*RBF(1.0) + Laplacian(2.0))")
+    first = talk.next("embeddings")["controls"]["parameters"]
+    assert "RBF length_scale" in [one["name"] for one in first]
     kernel = "2*RBF(1.0) + Laplacian(2.0) + Select(Laplacian(1.0), columns=[0])*RBF([1, 2, 3, 4])"
     talk.ask(type="fit", kernel=kernel)
     names = [one["name"] for one in talk.next("embeddings")["controls"]["parameters"]]
@@ -297,3 +300,20 @@ def test_titles_of_models_passed_by_users():
     Z, _ = circles(40, random_state=0)
     assert embedding_of(ProbabilisticPCA(2).fit(X), X).title == "probabilistic PCA"
     assert embedding_of(KernelPCA(2).fit(Z), Z).title == "kernel PCA"
+
+
+def test_models_without_bounds_and_with_one_dimension():
+    scene = explore(KernelPCA(1, kernel="RBF(2.0)", eigen_solver="features").fit(X), X).scene
+    pane = scene.to_message(live=False)["panes"][0]
+    assert pane["spectrum"]["text"] == (
+        "For this approximation, no bounds on the eigenvalues are known."
+    )
+    embedding = explore(KernelPCA(1, kernel="RBF(2.0)").fit(X), X).scene.embeddings[0]
+    assert embedding.full_coordinates(np.array([[0.5, 7.0]])).tolist() == [[0.5]]
+    with pytest.raises(ValueError, match="1 signs of dimensions are required, each of them 1 or"):
+        embedding.oriented([0, 1], [2])
+
+
+def test_points_that_are_not_vectors():
+    assert as_vectors([("a", "b"), ("c", "d")]) is None
+    assert as_vectors([(1, 2), (3, 4)]).tolist() == [[1.0, 2.0], [3.0, 4.0]]

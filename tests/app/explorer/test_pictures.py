@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
 from mercer import KernelPCA, ProbabilisticPCA, explore
 from mercer.app.cli import main
@@ -149,3 +150,30 @@ def test_code_of_other_models(blobs):
     names = run(view_code(explore(model, X, second="data").scene), X)
     np.testing.assert_allclose(names["embedding"], model.transform(X), rtol=1e-6)
     assert names["second_embedding"].shape == (30, 2)
+
+
+class Plane:
+    """A model that is not a scikit-learn estimator."""
+
+    def transform(self, X):
+        return X[:, :2]
+
+
+def test_code_of_models_of_other_libraries():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    seed = np.random.RandomState(0)
+    for model, lines in (
+        (
+            PCA(2, tol=np.float64(0.5), random_state=seed),
+            [
+                "from sklearn.decomposition import PCA",
+                "# The parameters random_state were passed as Python objects.",
+                "model = PCA(n_components=2, tol=0.5).fit(X)",
+            ],
+        ),
+        (Plane(), ["# The model Plane was passed to explore."]),
+    ):
+        fitted = model.fit(X) if hasattr(model, "fit") else model
+        embedding = Embedding("a model", fitted, fitted.transform(X))
+        scene = explore(KernelPCA(2).fit(X), X).scene.with_embeddings((embedding,))
+        assert set(lines) <= set(view_code(scene).splitlines())

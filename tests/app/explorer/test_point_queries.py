@@ -12,12 +12,17 @@ from mercer.app.explorer._controller import Controller
 from mercer.app.explorer._drawings import (
     MAX_DRAWN_NODES,
     are_series,
+    describe_graph,
     draw_graph,
     drawings,
     node_labels,
     node_positions,
 )
+from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding
+from mercer.app.explorer._point_queries import neighbours
+from mercer.app.explorer._scene import Scene
 from mercer.kernels import Graphs, as_kernel
+from mercer.tables import Table
 
 
 def random_graphs(n=40, seed=0, directed=False):
@@ -300,3 +305,17 @@ def test_a_served_page_of_graphs(opened):
         page.until("/MMD = /.test(ex.selection.contrast.testResult.textContent)")
     finally:
         server.stop()
+
+
+def test_points_without_a_kernel_have_no_neighbours():
+    words = strings()[:6]
+    embedding = Embedding("plane", IdentityEmbedding(), vectors(60)[:6, :2])
+    table = Table({"w": np.array(words, dtype=object)})
+    with pytest.raises(ValueError, match="these points have no distances, because no model on"):
+        neighbours(Scene("words", table, words, (embedding,)), {"row": 0, "count": 2})
+
+
+def test_a_large_graph_without_labels():
+    n = MAX_DRAWN_NODES + 1
+    graph = Graphs.from_edges([[(j, j + 1) for j in range(n - 1)]])[0]
+    assert describe_graph(graph).endswith("1 components, degrees 1 to 2 (mean 1.99)")

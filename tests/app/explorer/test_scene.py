@@ -10,6 +10,7 @@ from mercer import Graphs, KernelPCA, ProbabilisticPCA
 from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding, embedding_of
 from mercer.app.explorer._scene import Scene
 from mercer.datasets import circles
+from mercer.kernels import RBF, Select, Spectrum
 from mercer.tables import Recipe, Table
 
 X, y = circles(60, random_state=0)
@@ -210,3 +211,68 @@ def test_columns_of_neighbours_that_are_not_offered(monkeypatch):
     assert nearest not in scene.derived  # without a kernel, words have no distances
     monkeypatch.setattr("mercer.app.explorer._scene.MAX_NEIGHBOUR_POINTS", 59)
     assert nearest not in replace(scenes["grade"], version="limited").derived
+
+
+def test_tables_of_several_types_as_points():
+    pandas = pytest.importorskip("pandas")
+    words = ["GATTACA", "GATTACC", "TTTT", "TTTTT", "CCGG", "CCGGA"]
+    frame = pandas.DataFrame({"word": words, "x": np.arange(6.0)})
+    kernel = Select(Spectrum(2), "word") + Select(RBF(2.0), ["x"])
+    scene = KernelPCA(2, kernel=kernel).fit(frame).explore(frame, second=None).scene
+    assert list(scene.table.columns) == ["word", "x"]
+    assert scene.record(frame[1:2]) == [("word", "GATTACC"), ("x", "1")]
+
+
+def test_columns_of_graphs_and_of_other_objects():
+    graphs = Graphs.from_edges([[(0, 1)]] * 60)
+    table = {"graph": graphs, "record": [{"a": i} for i in range(60)], "missing": [None] * 60}
+    scene = MODEL.explore(X, table=table).scene
+    assert scene.table.kinds["graph"] == "graphs"
+    assert scene.column("graph")["values"] == ["2 nodes, 1 edges"]
+    assert scene.column("record")["values"][:2] == ["{'a': 0}", "{'a': 10}"]
+    with pytest.raises(ValueError, match="one value per point, but it contains sequences; convert"):
+        MODEL.explore(X, table={"list": [list(range(i)) for i in range(60)]})
+
+
+def test_saved_drawings_are_limited(monkeypatch):
+    graphs = Graphs.from_edges([[(0, 1), (1, j)] for j in range(2, 42)])
+    scene = KernelPCA(2, kernel="WeisfeilerLehman(1)").fit(graphs).explore(graphs).scene
+    note = "This page does not contain the drawings of the points, to save space."
+    for limit, count in ((40, 40), (20, 0), (9, 0)):
+        monkeypatch.setattr("mercer.app.explorer._scene._MAX_SAVED_DRAWINGS", limit)
+        message = scene.to_message(live=False)
+        assert len(message["drawings"]["items"]) == count
+        assert (note in message["notes"]) == (count == 0)
+    monkeypatch.setattr("mercer.app.explorer._scene._MAX_SAVED_DRAWINGS", 20)
+    monkeypatch.setattr("mercer.app.explorer._scene._MAX_DRAWING_FRACTION", 1.0)
+    assert len(scene.to_message(live=False)["drawings"]["items"]) == 40
+
+
+def test_preimages_of_images_and_drawings_of_series(monkeypatch):
+    rng = np.random.default_rng(0)
+    table = Table({f"pixel{j}": column for j, column in enumerate(rng.uniform(size=(4, 30)))})
+    recipe = Recipe(standardize=False).fit(table)
+    points = recipe.transform(table)
+    embedding = embedding_of(ProbabilisticPCA(2).fit(points), points)
+    scene = Scene("images", table, points, (embedding,), recipe, image=(2, 2))
+    np.testing.assert_allclose(scene.pixels(points[3:4]), points[3], rtol=1e-6)
+    assert replace(scene, image=None).pixels(points[3:4]) is None
+    time = np.linspace(0, 1, 40)
+    curves = np.sin(6 * time + rng.uniform(size=(30, 1))) + rng.normal(size=(30, 40)) / 100
+    curves = Table({str(j): column for j, column in enumerate(curves.T)})
+    recipe = Recipe(standardize=False).fit(curves)
+    points = recipe.transform(curves)
+    embedding = embedding_of(ProbabilisticPCA(2).fit(points), points)
+    scene = Scene("curves", curves, points, (embedding,), recipe)
+    drawn = scene.to_message(live=True)["drawings"]
+    assert drawn == {"kind": "series", "columns": list(range(40))}
+
+
+def test_columns_that_are_requested_later_have_a_type(monkeypatch):
+    monkeypatch.setattr("mercer.app.explorer._scene._MAX_INITIAL_VALUES", 100)
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    scene = MODEL.explore(X, table={"day": days, "flag": y > 0, "z": y * 1.5}).scene
+    columns = {c["name"]: c for c in scene.to_message(live=True)["columns"]}
+    later = {n: c["type"] for n, c in columns.items() if n in ("day", "flag", "z")}
+    assert later == {"day": "dates", "flag": "text", "z": "numbers"}
+    assert "data" not in columns["z"]

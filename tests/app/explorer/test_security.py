@@ -564,6 +564,19 @@ def test_a_failure_in_a_handler_is_one_line_in_the_log(served, monkeypatch, capl
     monkeypatch.undo()
 
 
+def test_a_failure_of_a_message_is_one_line_in_the_log(served, monkeypatch, caplog):
+    def fail(controller, request):
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr("mercer.app.explorer._controller.Controller.handle", fail)
+    with caplog.at_level(logging.WARNING):
+        found = raw(served, handshake(served) + frame(1, b'{"type": "scene"}') + frame(8, b""))
+    assert found.startswith(b"HTTP/1.1 101")
+    assert [one.getMessage() for one in caplog.records] == [
+        "handling a message from the page failed: RuntimeError: first line"
+    ]
+
+
 def test_a_valid_socket_answers(served):
     request = json.dumps(
         {"type": "select", "rows": base64.b64encode(b"\0\0\0\0").decode()}

@@ -1,10 +1,12 @@
 """Messages to the browser: the same numbers, bit for bit, in few bytes."""
 
+import networkx
 import numpy as np
 import pytest
 from wire import unpack
 
-from mercer.app.explorer._serialize import column_message, pack
+from mercer import Graphs
+from mercer.app.explorer._serialize import column_message, pack, point_text
 
 
 def restored(message):
@@ -103,3 +105,36 @@ def test_dates_come_back_to_the_microsecond(name, has_missing):
 def test_booleans_are_texts():
     message = column_message("b", np.array([1.0, np.nan, 0.0]), boolean=True)
     assert restored(message) == ["true", None, "false"]
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_integers_at_the_limit_of_32_bits(absent):
+    """The largest integer of a type stands for missing values."""
+    values = np.array([-1.0, 2.0**31 - 1, np.nan if absent else 0.0])
+    np.testing.assert_array_equal(restored(column_message("x", values)), values)
+    days = np.array([-1, 2**31 - 1, 0], dtype="M8[D]")
+    days[2] = "NaT" if absent else days[2]
+    expected = np.where(np.isnat(days), np.nan, days.astype("M8[us]").astype(np.int64))
+    np.testing.assert_array_equal(restored(column_message("day", days.astype("M8[us]"))), expected)
+
+
+def test_decimals_that_appear_late():
+    values = np.append(np.arange(20_000.0), 0.25)
+    message = column_message("x", values)
+    assert message["divisor"] == 100
+    np.testing.assert_array_equal(restored(message), values)
+
+
+@pytest.mark.parametrize(
+    ("point", "text"),
+    [
+        (("b", 1), "b 1"),
+        ({"b", "a"}, "{a, b}"),
+        (networkx.path_graph(3), "3 nodes, 2 edges"),
+        (Graphs.from_edges([[(0, 1)]])[0], "2 nodes, 1 edges"),
+        (1.5, "1.5"),
+    ],
+    ids=["tuple", "set", "networkx", "graph", "number"],
+)
+def test_texts_of_points(point, text):
+    assert point_text(point) == text

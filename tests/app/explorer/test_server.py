@@ -1,6 +1,7 @@
 """The page of the server: requests, fits, uploads, and changed files."""
 
 import socket
+import threading
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -312,3 +313,29 @@ def test_a_port_in_use(served, blobs):
     port = urlsplit(served.url).port
     with pytest.raises(ValueError, match=f"port {port} is in use, usually by another explorer"):
         serve(lambda: blobs.scene, port=port)
+
+
+def test_the_browser_opens_the_page(blobs, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    serving = blobs.show()
+    assert opened == [serving.url]
+    assert not serving.is_busy
+    timer = threading.Timer(0.1, serving.stop)
+    timer.start()
+    serving.wait()  # until it is stopped
+    timer.join()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", urlsplit(serving.url).port), timeout=5)
+
+
+def test_a_server_that_cannot_start(blobs, monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError("no server today")
+
+    monkeypatch.setattr("mercer.app.explorer._server.HTTPServer", fail)
+    with pytest.raises(RuntimeError, match="no server today"):
+        serve(lambda: blobs.scene).start()
+    monkeypatch.setattr("mercer.app.explorer._server.HOST", "192.0.2.1")  # of another computer
+    with pytest.raises(OSError, match="assign"):
+        serve(lambda: blobs.scene)

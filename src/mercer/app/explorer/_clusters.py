@@ -98,11 +98,10 @@ def describe_clusters(labels: np.ndarray, embedding: Embedding, table: Table) ->
     x, y = embedding.axis_values(0), embedding.axis_values(1)
     clusters = []
     for c, found in enumerate(candidates):
-        inside = labels == c + 1
-        if inside.any():
-            text = max(found).text if found else f"cluster {c + 1}"
-            position = float(np.median(x[inside])), float(np.median(y[inside]))
-            clusters.append(Cluster(int(inside.sum()), *position, text))
+        inside = labels == c + 1  # not empty, because empty clusters would have the last labels
+        text = max(found).text if found else f"cluster {c + 1}"
+        position = float(np.median(x[inside])), float(np.median(y[inside]))
+        clusters.append(Cluster(int(inside.sum()), *position, text))
     return clusters
 
 

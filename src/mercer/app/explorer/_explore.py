@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
-from ...kernels import Kernel
+from ...kernels import Graphs, Kernel
 from ...tables import (
     NumberColumn,
     Recipe,
@@ -419,9 +419,14 @@ def _column(values: Any, n: int) -> TypedColumn:
     """Convert values to a column of n numbers, dates, or strings with None for missing values."""
     if length(values) != n:
         raise ValueError(f"a column has {length(values)} values, but there are {n} points")
-    if not isinstance(values, np.ndarray) and hasattr(values, "adjacency"):
+    if isinstance(values, Graphs):
         return TypedColumn(values)
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # sequences of different lengths
+        raise ValueError(
+            "a column needs one value per point, but it contains sequences; convert them to texts"
+        ) from None
     if array.ndim != 1:
         raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
     if array.dtype.kind in "biuf":

@@ -324,6 +324,7 @@ class ExplorerServer:
         threading.Thread(target=self._run, name="mercer-explorer", daemon=True).start()
         self._ready.wait()
         if self._error is not None:
+            self._listener.close()
             raise self._error
         return self
 
@@ -419,7 +420,8 @@ def _listen(port: int) -> socket.socket:
     """Return a socket that listens on a port of the loopback interface; 0 means any free port."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if os.name != "nt":  # on Windows, this would allow two servers on one port
+        # On Windows, this would allow two servers on one port.
+        if os.name != "nt":  # pragma: no branch
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setblocking(False)
         listener.bind((HOST, port))
