@@ -16,6 +16,7 @@ from mercer.kernels import (
     Polynomial,
     Prepared,
     RankOne,
+    Select,
     White,
     node,
     parameter,
@@ -319,6 +320,22 @@ def test_gradient_checks_take_single_precision_and_sparse_points():
         check_input_gradient(RBF(), points, Z)
 
 
+def test_gradient_checks_of_a_table_compare_no_differences():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    check_input_gradient(Select(RBF(), ["a", "b"]), frame)
+
+    class Careless(Changed):
+        def __call__(self, *points):
+            return self.inner(*points)
+
+    def overwrite(method):
+        return lambda X, Z, W: W.fill(0.0)
+
+    broken = Careless(Select(RBF(), ["a", "b"]), {"input_gradient": overwrite})
+    breaks("weights are not modified", check_input_gradient, broken, frame)
+
+
 def test_zero_points_are_no_reason_to_fail():
     check_pullback(RBF(), X[:0])
     check_input_gradient(RBF(), X[:0], Z)
@@ -493,3 +510,8 @@ def test_an_expansion_without_gradients():
     f = Expansion(NoGradient(1.2), Z, np.ones(len(Z)))
     check_expansion(f, X, differentiable=False)
     breaks("differentiable", check_expansion, f, X)
+
+
+def test_an_expansion_of_sparse_points():
+    f = Expansion(RBF(), sp.csr_array(Z), np.ones(len(Z)))
+    check_expansion(f, sp.csr_array(X))

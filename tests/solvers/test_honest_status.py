@@ -156,6 +156,19 @@ def test_the_law_finds_out(status, residual, law):
         check_status(Boaster(status, residual), matrix(np.eye(5)))
 
 
+class Refusing:
+    """A solver that solves no system."""
+
+    def factorize(self, gram, shift):
+        raise NotPositiveDefiniteError("not positive definite")
+
+
+def test_only_indefinite_matrices_are_refused():
+    check_status(Refusing(), matrix(np.ones((2, 1))), shift=0.0)  # singular
+    with pytest.raises(AssertionError, match="law 'a definite matrix is solved' fails"):
+        check_status(Refusing(), matrix(np.eye(5)))
+
+
 # ---------------------------------------------------------------------- regression tests
 
 rng = np.random.default_rng(0)

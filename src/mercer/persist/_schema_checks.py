@@ -108,8 +108,9 @@ def has_type(value: object, hint: Any) -> bool:
     if origin in (list, set, frozenset) or (origin is tuple and arguments[-1:] == (...,)):
         return isinstance(value, origin) and all(has_type(one, arguments[0]) for one in value)
     if origin is tuple:
-        is_tuple = isinstance(value, tuple) and len(value) == len(arguments)
-        return is_tuple and all(map(has_type, value, arguments))
+        if not isinstance(value, tuple) or len(value) != len(arguments):
+            return False
+        return all(map(has_type, value, arguments))
     if origin is not None:
         hint = origin
     if not isinstance(hint, type):

@@ -106,8 +106,7 @@ def legend_above(ax: Axes, handles: Sequence[Any], n_columns: int = 1) -> Axes:
 
 def legend_below(ax: Axes) -> Axes:
     """Place the legend below the axes, where it does not cover any points."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     return ax
 
 
