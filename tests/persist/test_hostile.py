@@ -250,7 +250,7 @@ def _edge_between_graphs(one):
         (7, lambda one: one.state["fitted"]["support_vectors_"]["fields"].update(weights=3)),
         (7, lambda one: one.state["fitted"]["support_vectors_"]["fields"].update(offsets=3)),
     ],
-    ids=["an edge between two graphs", "weights that are not an array", "offsets that are not an array"],
+    ids=["edge between graphs", "weights are not an array", "offsets are not an array"],
 )
 def test_graphs_are_checked(number, change, originals, tmp_path):
     with pytest.raises(ModelFileError, match=r"inconsistent sizes|wrong type"):
