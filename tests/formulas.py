@@ -25,6 +25,7 @@ from mercer.kernels import (
     Fixed,
     GaussianBasis,
     GaussianSeries,
+    Geodesic,
     HistogramIntersection,
     InverseMultiquadric,
     Kernel,
@@ -318,3 +319,32 @@ def parameters(kernel, h):
             ]
             v[f.name] = many[0] if np.ndim(value) == 0 else many
     return v
+
+
+@formula.register
+def _(kernel: Geodesic, v, x, z):
+    """The shortest paths between x, z and all vertices, by the algorithm of Floyd and Warshall."""
+    vertices = [[mp.mpf(float(t)) for t in row] for row in kernel.points]
+    points = [*vertices, x, z]
+
+    def distance(i, j):
+        return mp.sqrt(mp.fsum((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True)))
+
+    n, length = len(vertices), {}
+    nearest = []  # distances of x and z to the nearest vertex
+    for i in range(n + 2):
+        others = sorted((j for j in range(n) if j != i), key=lambda j: distance(i, j))
+        for j in others[: kernel.n_neighbors]:
+            length[i, j] = length[j, i] = distance(i, j)
+        if i >= n:
+            nearest.append(distance(i, others[0]))
+    if distance(n, n + 1) < max(nearest) and min(nearest) > 0:
+        length[n, n + 1] = length[n + 1, n] = distance(n, n + 1)
+    for i in range(n + 2):
+        length[i, i] = mp.mpf(0)
+    for m in range(n + 2):
+        for i in range(n + 2):
+            for j in range(n + 2):
+                detour = length.get((i, m), mp.inf) + length.get((m, j), mp.inf)
+                length[i, j] = min(length.get((i, j), mp.inf), detour)
+    return -(length[n, n + 1] ** 2) / 2

@@ -70,9 +70,11 @@ from mercer.kernels import (
     Callable,
     Cauchy,
     Chi2,
+    CommuteTime,
     Constant,
     Cosine,
     Dice,
+    Diffusion,
     Distance,
     EdgeHistogram,
     Equal,
@@ -83,6 +85,7 @@ from mercer.kernels import (
     Gapped,
     GaussianBasis,
     GaussianSeries,
+    Geodesic,
     Graphlet,
     Graphs,
     HistogramIntersection,
@@ -94,6 +97,7 @@ from mercer.kernels import (
     Laplacian,
     Linear,
     LocalAlignment,
+    LocallyLinear,
     LocalRBF,
     Mallows,
     Map,
@@ -278,6 +282,7 @@ def letters(s, t):
 
 
 A = [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 1.5]]
+VERTICES = np.sin(np.arange(30.0) ** 2).reshape(10, 3)  # of a connected graph
 CENTRES = [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [0.3, 0.8, -1.0], [-1.0, 0.2, 0.4]]
 _ROWS = np.random.default_rng(5).normal(size=(12, 5))
 FACTOR = [[1.5, 0, 0, 0], [0.3, 1.4, 0, 0], [0.2, 0.4, 1.3, 0], [0.1, 0.3, 0.2, 1.6]]
@@ -326,9 +331,18 @@ LEAVES = [
     Entry("RankOne", RankOne(first_column), sparse=False),
     Entry(
         "LocalRBF",
-        LocalRBF(3, np.sin(np.arange(30.0)).reshape(10, 3)),
+        LocalRBF(3, VERTICES),
         columns=3,
         differentiable=False,
+    ),
+    *(
+        Entry(type(k).__name__, k, columns=3, differentiable=False, psd=psd)
+        for k, psd in (
+            (Geodesic(3, points=VERTICES), False),
+            (LocallyLinear(3, points=VERTICES), True),
+            (CommuteTime(3, points=VERTICES), True),
+            (Diffusion(3, width=0.7, steps=2, points=VERTICES), True),
+        )
     ),
     Entry("RankOne rough", RankOne(norms), differentiable=False, sparse=False),
     Entry("Features", Features(PolynomialBasis(degree=2))),

@@ -79,6 +79,7 @@ from .vectors._dot_product import Bilinear, Cosine, DotProduct, Linear, Polynomi
 from .vectors._fast_math import exp_inplace as exp_inplace
 from .vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from .vectors._local_scaling import LocalRBF
+from .vectors._manifold_kernels import CommuteTime, Diffusion, Geodesic, LocallyLinear
 from .vectors._radial import Radial
 from .vectors._radial_kernels import (
     RBF,
@@ -108,9 +109,11 @@ __all__ = [
     "Callable",
     "Cauchy",
     "Chi2",
+    "CommuteTime",
     "Constant",
     "Cosine",
     "Dice",
+    "Diffusion",
     "Distance",
     "Domain",
     "DotProduct",
@@ -124,6 +127,7 @@ __all__ = [
     "Gapped",
     "GaussianBasis",
     "GaussianSeries",
+    "Geodesic",
     "Graph",
     "GraphKernel",
     "Graphlet",
@@ -138,6 +142,7 @@ __all__ = [
     "Linear",
     "LocalAlignment",
     "LocalRBF",
+    "LocallyLinear",
     "Mallows",
     "Map",
     "Matern",

@@ -609,9 +609,12 @@ class Kernel(ParameterTree):
         return self  # kernels are immutable, so a copy is not needed
 
     def __getstate__(self) -> dict[str, Any]:
-        # The names of the cached properties, which are recomputed after loading.
-        cached = ("_slots", "_parts", "_theta", "_unresolved", "domain", "properties")
-        return {name: value for name, value in self.__dict__.items() if name not in cached}
+        # Cached properties are recomputed after loading.
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     # ------------------------------------------------------------------ in notebooks
 
