@@ -11,7 +11,13 @@ from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, FastICA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.manifold import TSNE, Isomap, SpectralEmbedding, trustworthiness
+from sklearn.manifold import (
+    TSNE,
+    Isomap,
+    LocallyLinearEmbedding,
+    SpectralEmbedding,
+    trustworthiness,
+)
 
 import mercer
 from mercer import Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA, compare
@@ -24,7 +30,7 @@ from mercer.app.comparison import (
     choose_models,
     find_model,
 )
-from mercer.kernels import RBF, Spectrum
+from mercer.kernels import RBF, LocallyLinear, Spectrum
 
 matplotlib.use("Agg")
 rng = np.random.default_rng(0)
@@ -196,6 +202,18 @@ def test_models_of_scikit_learn_are_fitted_if_they_are_named():
         2, affinity="nearest_neighbors", n_neighbors=10, random_state=0
     ).fit_transform(X)
     np.testing.assert_allclose(found.maps["spectral embedding"], expected, atol=1e-8)
+
+
+def test_lle_is_kernel_pca():
+    found = compare(X, models=["lle"])
+    assert found.models["LLE"].kernel == LocallyLinear(10)
+    expected = LocallyLinearEmbedding(n_neighbors=10, eigen_solver="dense").fit_transform(X)
+    correlation = np.corrcoef(found.maps["LLE"].T, expected.T)[:2, 2:]
+    np.testing.assert_allclose(np.abs(correlation), np.eye(2), atol=1e-5)
+    assert (
+        choose_models(None, EmbeddingRequest(60, 2, "rbf"))[1]["LLE"]
+        == "it is fitted only if it is named"
+    )
 
 
 def test_umap_requires_its_package(monkeypatch):

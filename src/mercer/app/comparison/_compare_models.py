@@ -67,10 +67,10 @@ def compare(
     models : list or dict of names and estimators, optional
         The names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "NeuroScale",
         "autoencoder", "GPLVM", "Bayesian GPLVM", "t-SNE", "UMAP" (if umap-learn is installed),
-        "Isomap" and "spectral embedding".  An estimator is any object with `fit_transform`, for
-        example from scikit-learn; its parameters are not changed.  The default is all named models
-        of mercer and PCA that support X and are fast enough for n points; `Comparison.left_out`
-        gives reasons for the others.
+        "Isomap", "LLE" and "spectral embedding".  An estimator is any object with `fit_transform`,
+        for example from scikit-learn; its parameters are not changed.  The default is all named
+        models of mercer and PCA that support X and are fast enough for n points;
+        `Comparison.left_out` gives reasons for the others.
     n_components : int, default=2
         Number q of dimensions of the embeddings; it applies to the named models.
     kernel : Kernel, str or None, default=None

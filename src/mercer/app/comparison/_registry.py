@@ -28,7 +28,7 @@ from ...estimators import (
     NeuroScale,
     ProbabilisticPCA,
 )
-from ...kernels import as_kernel
+from ...kernels import LocallyLinear, as_kernel
 from ...models.embedding import feature_space_cdist, feature_space_pdist
 
 _MAX_INVERSE_POINTS = 5000  # for more points, fitting an inverse transform takes minutes
@@ -282,6 +282,10 @@ def _isomap(r: EmbeddingRequest) -> Any:
     return _manifold_model(Isomap, r, n_neighbors=max(1, min(10, r.n - 1)))
 
 
+def _locally_linear(r: EmbeddingRequest) -> Any:
+    return KernelPCA(r.q, kernel=LocallyLinear(max(1, min(10, r.n - 1))))
+
+
 def _spectral_embedding(r: EmbeddingRequest) -> Any:
     affinity = "nearest_neighbors" if r.vectors else "precomputed_nearest_neighbors"
     model = SpectralEmbedding(
@@ -320,6 +324,7 @@ MODELS: dict[str, ModelSpec] = {
     "t-SNE": ModelSpec(_tsne, 5000, any_points=True, by_name_only=True),
     "UMAP": ModelSpec(_umap, 50_000, any_points=True, by_name_only=True, package="umap"),
     "Isomap": ModelSpec(_isomap, 5000, any_points=True, by_name_only=True),
+    "LLE": ModelSpec(_locally_linear, 5000, by_name_only=True, title="locally linear embedding"),
     "spectral embedding": ModelSpec(
         _spectral_embedding, 20_000, any_points=True, by_name_only=True
     ),
