@@ -215,8 +215,10 @@ def test_errors(kind):
     X = rng.normal(size=(40, 3))
     with pytest.raises(ValueError, match="needs more than 12 different training points, got 12 "):
         FITS[kind]().fit(np.concatenate([X[:12]] * 5))
-    with pytest.raises(ValueError, match="use n_neighbors=1 or less"):
+    with pytest.raises(ValueError, match="use n_neighbors=1 or less, or pass more points"):
         kernel.resolve(X[:2])
+    with pytest.raises(ValueError, match=r"got 1 \(copies of a point count once\); pass more"):
+        kernel.resolve(X[:1])
     with pytest.raises(ValueError, match="must be computed from data"):
         kernel(X)
     with pytest.raises(ValueError, match="same features"):
@@ -225,6 +227,15 @@ def test_errors(kind):
         type(kernel)(0)
     with pytest.raises(MemoryBudgetError, match=r"all pairs of 400 points.* needs 4\.9 MiB"):
         FITS[kind](max_memory="4 MiB").fit(DATA["S-curve"])
+
+
+@every_kernel
+def test_float32_points_give_the_same_kernel(kind):
+    X, new = (A.astype(np.float32) for A in split("S-curve"))
+    kernel = FITS[kind]().kernel.resolve(X)
+    values = kernel(new, X)
+    assert values.dtype == np.float64
+    assert np.array_equal(values, kernel(new.astype(float), X.astype(float)))
 
 
 @every_kernel

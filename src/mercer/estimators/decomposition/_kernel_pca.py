@@ -195,6 +195,10 @@ class KernelPCA(
     of the most negative eigenvalue to all eigenvalues.  New points are scored with the same linear
     map as the training points.
 
+    With the kernels `Geodesic`, `LocallyLinear`, `CommuteTime` and `Diffusion`, which are computed
+    from the neighbour graph of the training points, the scores are the coordinates of Isomap, LLE,
+    Laplacian eigenmaps and diffusion maps.
+
     Sample weights count as repetitions of points, up to a common factor; points of weight 0 are
     ignored.  Eigenvalues are scaled as for n points of weight 1.  Variances are computed with the
     sum of the weights as the number of points, but with at least n.

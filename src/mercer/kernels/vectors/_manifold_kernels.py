@@ -69,10 +69,11 @@ class NeighborGraphKernel(VectorKernel):
         points = self._dense(self.points) + 0.0  # + 0.0 replaces -0.0 by 0.0 and copies the array
         first = np.sort(np.unique(points, axis=0, return_index=True)[1])
         if len(first) <= self.n_neighbors:
+            fewer = f"use n_neighbors={len(first) - 1} or less, or " if len(first) > 1 else ""
             raise ValueError(
                 f"{type(self).__name__}: n_neighbors={self.n_neighbors} needs more than "
                 f"{self.n_neighbors} different training points, got {len(first)} (copies of a "
-                f"point count once); use n_neighbors={max(1, len(first) - 1)} or less"
+                f"point count once); {fewer}pass more points"
             )
         points = points[first]
         points.setflags(write=False)
@@ -96,7 +97,7 @@ class NeighborGraphKernel(VectorKernel):
             shown = ", ".join(map(str, sizes[:5])) + (", ..." if n_parts > 5 else "")
             raise ValueError(
                 f"{name}: the graph of {self.n_neighbors} nearest neighbours of {n} points is not "
-                f"connected; it has {n_parts} components, of {shown} points. The usual cause are "
+                f"connected; it has {n_parts} components, of {shown} points. The usual causes are "
                 f"clusters or outliers that are far from the other points. Use a larger "
                 f"n_neighbors, or fit each cluster separately"
             )
@@ -136,7 +137,8 @@ class NeighborGraphKernel(VectorKernel):
         at_vertex = distances[:, 0] == 0.0
         index[at_vertex] = index[at_vertex, :1]
         weights[at_vertex, 0], weights[at_vertex, 1:] = self._at_vertex
-        return Prepared((X, index, weights))
+        # With the matrix as frame, it is computed before threads evaluate tiles.
+        return Prepared((X, index, weights), frame=self._values)
 
 
 @node
@@ -209,7 +211,7 @@ class Geodesic(NeighborGraphKernel):
         j = j.reshape(b.shape)
         to_columns = np.full((len(X), len(columns)), np.inf)
         for m in _used(a):
-            paths = a[:, m, None] + self._values[np.ix_(i[:, m], columns)]
+            paths = a[:, m, None] + P.frame[np.ix_(i[:, m], columns)]
             np.minimum(to_columns, paths, out=to_columns)
         out[...] = np.inf
         for m in _used(b):
@@ -244,7 +246,7 @@ class InterpolatedKernel(NeighborGraphKernel):
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         (rows, left), (columns, right) = _compressed(P), _compressed(Q)
-        out[...] = (right @ (left @ self._values[np.ix_(rows, columns)]).T).T
+        out[...] = (right @ (left @ P.frame[np.ix_(rows, columns)]).T).T
 
 
 def _compressed(P: Prepared) -> tuple[np.ndarray, sp.csr_array]:
@@ -359,13 +361,14 @@ class RandomWalkKernel(InterpolatedKernel):
     _self_affinity: ClassVar[float] = 0.0
 
     def degrees(self) -> np.ndarray:
-        """Return the degree of each training point.
+        """Return the degrees of the vertices, as weights of the training points.
 
         Returns
         -------
         ndarray of shape (n,)
-            The sum of the affinities of each vertex.  Use them as `sample_weight` to centre with
-            the stationary distribution of the random walk.
+            The sum of the affinities of each vertex, in the order of `points`: that of the training
+            points, without copies.  As `sample_weight`, the degrees centre with the stationary
+            distribution of the random walk.
         """
         return np.asarray(self._affinity.sum(axis=1)).ravel()
 
