@@ -236,4 +236,6 @@ def test_ctrl_c_ends_a_server_of_the_standard_input(mercer, flowers, monkeypatch
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(flowers.read_bytes())))
     done = mercer("explore", "-", "--color", "kind", "--no-browser")
     assert done.code == 130 and f"interrupted; {suffix}\n" in done.err
-    assert copies[0].exists()
+    assert len(copies) == 1 and copies.pop().exists()
+    done = mercer("explore", flowers, "--color", "kind", "--no-browser")
+    assert done.code == 130 and copies == []  # the file of the user is not removed

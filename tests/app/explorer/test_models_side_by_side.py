@@ -242,9 +242,9 @@ def test_the_first_embedding_does_not_wait_for_a_slow_second_one(talk, monkeypat
 
 
 def test_names_of_kernel_parameters_are_readable(talk):
-    talk.ask(type="fit", kernel="3*(2*RBF(1.0) + Laplacian(2.0))")
+    talk.ask(type="fit", kernel="2*Select(RBF(1.0), columns=[0]) + Linear()")
     first = talk.next("embeddings")["controls"]["parameters"]
-    assert "RBF length_scale" in [one["name"] for one in first]
+    assert [one["name"] for one in first] == ["RBF length_scale", "factor of RBF"]
     kernel = "2*RBF(1.0) + Laplacian(2.0) + Select(Laplacian(1.0), columns=[0])*RBF([1, 2, 3, 4])"
     talk.ask(type="fit", kernel=kernel)
     names = [one["name"] for one in talk.next("embeddings")["controls"]["parameters"]]

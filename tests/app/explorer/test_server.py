@@ -321,7 +321,7 @@ def test_the_browser_opens_the_page(blobs, monkeypatch):
     serving = blobs.show()
     assert opened == [serving.url]
     assert not serving.is_busy
-    timer = threading.Timer(0.1, serving.stop)
+    timer = threading.Timer(0.6, serving.stop)
     timer.start()
     serving.wait()  # until it is stopped
     timer.join()

@@ -18,6 +18,7 @@ import numpy as np
 
 import mercer
 
+from ..._core import Points, length
 from ..._version import __version__
 from ...estimators import KernelPCA
 from ...tables import (
@@ -144,7 +145,7 @@ class PCARun:
         print_treatments(self.session, recipe)
         model = KernelPCA(**self.parameters)
         with self.session.progress("components"), self.session.capture_warnings():
-            model.fit(recipe.transform(table))
+            model.fit(self._points(recipe, table))
         parts = iter([(table, model.training_scores_)])
         self._finish(TableModel(model, recipe, self._metadata), parts)
 
@@ -193,12 +194,17 @@ class PCARun:
                 trained = TableModel(_without_run_time(model), recipe, metadata)
                 self._work_folder.mkdir(parents=True, exist_ok=True)
                 mercer.save(trained, self._work_folder / CHECKPOINT)
-        if not hasattr(model, "kernel_"):
+        return model, recipe
+
+    def _points(self, recipe: Recipe, table: Table) -> Points:
+        """Return the points of a table or a sample; raise a TableError if all rows are dropped."""
+        points = recipe.transform(table)
+        if not length(points):
             raise TableError(
                 f"{self.source.name}: every row has a missing value, so no rows are "
                 f"left to fit; replace missing values with --impute, such as --impute mean"
             )
-        return model, recipe
+        return points
 
     def _initial_model(self, recipe: Recipe) -> KernelPCA:
         """Return an unfitted model with kernel and landmarks chosen from a random sample of rows.
@@ -206,7 +212,7 @@ class PCARun:
         The first block alone may not be representative, because files are often sorted.
         """
         sample = self.source.sample(SAMPLE_ROWS, self.parameters["random_state"])
-        start = KernelPCA(**self.parameters).partial_fit(recipe.transform(sample))
+        start = KernelPCA(**self.parameters).partial_fit(self._points(recipe, sample))
         overrides: dict[str, Any] = {"kernel": start.kernel_}
         if self.parameters["eigen_solver"] == "nystroem":
             overrides["landmarks"] = start.X_fit_

@@ -119,7 +119,8 @@ class ExplorerApplication(Application):
                 if other is not socket and other.page == socket.page:
                     controller = other.release()
                     other.close()
-                    if controller is not None:
+                    # It is None only if `connect` has failed for the old connection.
+                    if controller is not None:  # pragma: no branch
                         return controller
         controller = self.connect()
         self.controllers.add(controller)
