@@ -179,8 +179,6 @@ def test_rare_arrow_types(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.compute as pc
 
-    # pyarrow has this type since version 18; a column of other bytes is unreadable.
-    uuid_type = pa.uuid() if hasattr(pa, "uuid") else pa.binary(16)
     table = pa.table(
         {
             "runs": pc.run_end_encode(pa.array(["a", "a", "b"])),
@@ -190,7 +188,7 @@ def test_rare_arrow_types(tmp_path):
             "date64": pa.array([dt.date(2024, 5, 31), None, None], pa.date64()),
             "seconds": pa.array([1, None, 90], pa.time32("s")),
             "far": pa.array([2**55, None, 0], pa.timestamp("s")),
-            "id": pa.array([uuid.UUID(int=1).bytes, None, None], uuid_type),
+            "id": pa.array([uuid.UUID(int=1).bytes, None, None], pa.uuid()),
         }
     )
     found = read_table(table)
@@ -201,10 +199,7 @@ def test_rare_arrow_types(tmp_path):
     same(found.columns["date64"], dates("2024-05-31", "NaT", "NaT"))
     same(found.columns["seconds"], dates("1970-01-01T00:00:01", "NaT", "1970-01-01T00:01:30"))
     assert found.kinds["far"] == "unreadable"
-    if hasattr(pa, "uuid"):
-        assert found.columns["id"].tolist() == [str(uuid.UUID(int=1)), None, None]
-    else:
-        assert found.kinds["id"] == "unreadable"
+    assert found.columns["id"].tolist() == [str(uuid.UUID(int=1)), None, None]
     assert found.integers == ("whole",)
 
 
