@@ -61,6 +61,7 @@ def test_a_message_before_the_progress_bar_appears(monkeypatch):
     assert terminal.getvalue() == "a message\n"
 
 
+@pytest.mark.filterwarnings("default::FutureWarning")  # as outside of tests
 def test_warnings_for_developers_are_not_printed(capsys):
     session = Session(quiet=False, as_json=False)
     with session.capture_warnings():
