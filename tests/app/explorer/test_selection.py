@@ -142,6 +142,31 @@ def test_differences_are_described(page):
     assert "no others" in page.page.locator(".contrast").inner_text()
 
 
+@pytest.mark.parametrize(("name", "unit"), [("rounded", 0.1), ("integer", 1.0)])
+def test_bars_of_integers_and_decimals_have_equally_many_values(page, name, unit):
+    selected = np.arange(N) < 200
+    select(page, selected)
+    values = COLUMNS[name]
+    bars = page(
+        "name => ex.selection.contrast.differences.find(one => one.name === name).bars", name
+    )
+    ranges = np.array([bar["label"].split(" to ") for bar in bars], dtype=float)
+    widths = ranges[:, 1] - ranges[:, 0]
+    np.testing.assert_allclose(widths, widths[0], atol=1e-9)
+    np.testing.assert_allclose(np.diff(ranges[:, 0]), widths[0] + unit, atol=1e-9)
+    inside = [
+        [
+            values[group & (values > low - unit / 2) & (values < high + unit / 2)].size
+            for group in (selected, ~selected)
+        ]
+        for low, high in ranges[1:-1]  # the first and the last contain the extreme values
+    ]
+    sizes = [(~np.isnan(values[group])).sum() for group in (selected, ~selected)]
+    fractions = [bar["fractions"] for bar in bars]
+    np.testing.assert_allclose(fractions[1:-1], np.array(inside) / sizes)
+    np.testing.assert_allclose(np.sum(fractions, axis=0), 1)
+
+
 def test_filtered_points_are_compared_with_all_others(page):
     """A filter leaves no other points, so the page offers to remove it and keeps the selection."""
     clear = page.page.get_by_role("button", name="Clear filters and compare")
