@@ -96,7 +96,7 @@ def test_the_parts_do_not_overlap_in_low_windows(page, size):
     assert boxes[3]["height"] > 120  # the details
     assert page("document.documentElement.scrollHeight") == pytest.approx(ends[-1], abs=1)
     tools = [one.bounding_box()["y"] for one in page.page.locator(".top > button").all()]
-    assert len(set(tools)) == 1  # no tool has a line of its own
+    assert len(set(tools)) == 1  # in one line
 
 
 @pytest.mark.parametrize("size", [(390, 844), (950, 800)])

@@ -218,7 +218,7 @@ class Scene:
                     e.model.reconstruction_error, self.points
                 )
                 suffix = " of the second kernel PCA"
-        return columns | self._neighbour_columns
+        return self._neighbour_columns | columns
 
     @cached_property
     def _neighbour_columns(self) -> dict[str, Callable[[], np.ndarray]]:
