@@ -415,8 +415,14 @@ def test_mean_images(opened, tmp_path):
     canvases = """Array.from(document.querySelectorAll('.means canvas'), canvas => {
       const {data} = canvas.getContext('2d').getImageData(0, 0, 3, 2);
       return Array.from(data).filter((_, k) => k % 4 === 0); })"""
-    expected = [X[mask].mean(axis=0) * 255 / 16 for mask in (selected, ~selected)]
-    np.testing.assert_allclose(page(canvases), expected, atol=0.51)
+    means = [X[mask].mean(axis=0) for mask in (selected, ~selected)]
+    difference = means[0] - means[1]
+    largest = np.abs(difference).max()
+    expected = [means[0] / 16, means[1] / 16, 0.5 + 0.5 * difference / largest]
+    np.testing.assert_allclose(page(canvases), np.multiply(expected, 255), atol=0.51)
+    text = page.page.locator(".means figcaption").last.inner_text()
+    assert text.startswith("difference, up to ")
+    assert float(text.split()[-1]) == pytest.approx(largest, rel=1e-3)
     select(page, np.ones(40, dtype=bool))
     assert page(canvases) == []
 

@@ -230,10 +230,12 @@ class Scene:
         columns: dict[str, Callable[[], np.ndarray]] = {
             NEAREST_DISTANCE: lambda: neighbours().distances[:, 0]
         }
+
+        def disagreement(labels: np.ndarray) -> Callable[[], np.ndarray]:
+            return lambda: label_disagreement(neighbours(), labels)
+
         for name, labels in self._label_columns():
-            columns[f"neighbours with another {name}"] = lambda labels=labels: label_disagreement(
-                neighbours(), labels
-            )
+            columns[f"neighbours with another {name}"] = disagreement(labels)
         return columns
 
     def _label_columns(self) -> list[tuple[str, np.ndarray]]:

@@ -247,9 +247,15 @@ class ContrastPanel {
   }
 
   /** Show the mean image of the selected points and that of the rest, if points are images. */
+  /** Show the mean images of both groups, and their difference: 0 is grey, and the largest difference is white or black. */
   showMeans(means) {
-    const shown = means[0].length ? ["mean of the selection", "mean of the rest"] : [];
-    this.means.replaceChildren(...shown.map((text, g) => h("figure", {}, ...this.view.imageCanvas(k => means[g][k], text), h("figcaption", {}, text))));
+    const {image} = this.view.scene, [selected, rest] = means, shown = selected.length ? [[selected, "mean of the selection"], [rest, "mean of the rest"]] : [];
+    const largest = Math.max(...selected.map((mean, k) => Math.abs(mean - rest[k])));
+    if (largest > 0) {
+      const middle = (image.low + image.high) / 2, scale = (image.high - image.low) / 2 / largest;
+      shown.push([selected.map((mean, k) => middle + scale * (mean - rest[k])), `difference, up to ${formatNumber(largest)}`]);
+    }
+    this.means.replaceChildren(...shown.map(([values, text]) => h("figure", {}, ...this.view.imageCanvas(k => values[k], text), h("figcaption", {}, text))));
   }
 
   draw() {
