@@ -143,6 +143,14 @@ def test_titles_and_axes_of_small_embeddings(page, size):
     assert len(set(x) - {left}) >= 2 and x.count(left) >= 2
 
 
+def test_names_of_options_in_notes_are_not_broken(page):
+    note = "The points are coloured by kind; --color NAME and --no-browser are options - see x--y."
+    page("note => ex.load({...ex.scene, notes: [note]})", note)
+    item = page.page.locator(".notes li")
+    assert item.text_content() == note
+    assert item.locator(".option").all_text_contents() == ["--color", "--no-browser"]
+
+
 def test_the_labels_of_dates_have_equal_steps(page):
     day = page.page.locator('.card[aria-label="day"]')
     day.scroll_into_view_if_needed()

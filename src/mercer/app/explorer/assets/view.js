@@ -183,7 +183,7 @@ class View {
     this.tabs.setAvailable("Model", scene.controls || scene.code || scene.panes.some(message => message.spectrum));
     this.tabs.setAvailable("Notes", scene.notes.length);
     this.tabs.setCount("Notes", scene.notes.length);
-    this.notes.replaceChildren(h("ul", {}, ...scene.notes.map(text => h("li", {}, text))));
+    this.notes.replaceChildren(h("ul", {}, ...scene.notes.map(text => h("li", {}, ...text.split(/(\B--\w[\w-]*)/).map((part, k) => k % 2 ? h("span", {class: "option"}, part) : part)))));
     this.history.reset();
     this.announce(`${scene.title}: ${this.n} points.`);
   }
