@@ -147,6 +147,7 @@ from mercer.solvers import (
     CanonicalCorrelations,
     Cholesky,
     ConjugateGradient,
+    CuttingPlanes,
     DenseEigen,
     EpsilonInsensitive,
     FallbackSolver,
@@ -609,6 +610,7 @@ RISK_SOLVERS = [  # with the losses that they can minimise
     (NormPenaltySolver(), SMOOTH + BOUNDED),
 ]
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
+VECTOR_SOLVERS += [CuttingPlanes()]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
 DUAL_SOLVERS += [SMOThenInteriorPoint(BlockSMO(), BoxInterior(tol=1e-3))]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
@@ -751,4 +753,5 @@ ESTIMATORS = [
     SparseKernelRegressor(),
     SparseKernelClassifier(),
     SparseKernelClassifier(loss="squared_hinge"),
+    SparseKernelClassifier(loss="hinge", solver="cutting-plane", alpha=1e-2),
 ]

@@ -327,11 +327,18 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     ================= ======================================== ===================================
     "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
     "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
+    "hinge"           max(0, 1 - y f)                          the sum over classes, one vs. rest
     ================= ======================================== ===================================
 
-    The vectors are optimised by L-BFGS, with the optimal weights for each choice of the vectors
-    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
-    minimum that depends on the initial vectors.
+    With solver="lbfgs", the vectors are optimised by L-BFGS, with the optimal weights for each
+    choice of the vectors (`LearnedVectors`).  The objective is not convex in the vectors, so the
+    result is a local minimum that depends on the initial vectors.
+
+    With solver="cutting-plane", for the hinge loss, vectors are added one by one (`CuttingPlanes`).
+    Each is the pre-image of a cutting plane of the SVM, and is not moved later.  For these vectors
+    the weights are optimal up to a duality gap.  `report_.certificate` contains the gap, the number
+    of cuts, the relative residual of the cuts that the vectors do not represent and, for at most
+    10 000 points in the cuts, a lower bound of the objective for any number of vectors.
 
     Parameters
     ----------
@@ -339,8 +346,13 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         Regularisation: the weight of |f|^2 relative to the mean loss. It corresponds to 1 / (2 n
         C), where C is the parameter of scikit-learn's LogisticRegression. Search a logarithmic
         grid, for instance 10^-8 to 10^-1.
-    loss : {"logistic", "log_loss", "squared_hinge"}
+    loss : {"logistic", "log_loss", "squared_hinge", "hinge"}
         See the table; "log_loss" is a synonym of "logistic".
+    solver : {"lbfgs", "cutting-plane"}
+        How the vectors are found. "lbfgs" needs a smooth loss; "cutting-plane" needs loss="hinge",
+        and gives larger errors for very few vectors. With "cutting-plane", `max_iter` is the
+        maximum number of cutting planes of each function, and `tol` the duality gap relative to
+        the objective. init="auto" starts without vectors; other initial vectors are not changed.
 
     Attributes
     ----------
@@ -366,6 +378,8 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms",
     Journal of Machine Learning Research 7, 2006.
 
+    Joachims and Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -376,6 +390,9 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     (5, 4)
     >>> bool(model.score(X, y) > 0.95)
     True
+    >>> svm = SparseKernelClassifier(5, alpha=1e-3, loss="hinge", solver="cutting-plane").fit(X, y)
+    >>> bool(svm.score(X, y) > 0.9), svm.report_.status.name
+    (True, 'CONVERGED')
     """
 
     _: KW_ONLY

@@ -19,7 +19,8 @@ of the span, K_zz = L L^T.
 
 The basis grows by pre-images: the next z maximises r(z)^2 / k(z, z), which is the decrease of |r|^2
 if b phi(z) is subtracted from r with the best b.  Here r = (1 - P) sum_t l_t g_t is the component
-of the aggregated cut that the basis does not represent.
+of the aggregated cut that the basis does not represent.  Several functions (one versus rest) have
+separate cuts, but share the basis, so that the sum of their r(z)^2 is maximised.
 
 As in OCAS (Franc & Sonnenburg 2009), the best function so far is improved by an exact line search
 towards the minimum of the model, and the next cut is made near it.
@@ -54,6 +55,7 @@ from ..._core.linalg import lapack, solve_triangular
 from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from .._report import Report, Status
 from ._basis_learning import BasisLearningResult, coordinate_lower_bound
+from ._losses import Hinge
 from ._reduced_expansion import Columns, ExpansionFit, ReducedExpansionRisk
 
 
@@ -62,7 +64,7 @@ class _CuttingPlaneTuning:
     """Numerical constants of the cutting-plane method."""
 
     # Cuts that are added before each new basis vector.
-    cuts_per_vector: int = 2
+    cuts_per_vector: int = 5
     # For each function, at most this many cuts are stored, or m + 20 if this is more.
     min_max_cuts: int = 100
     # A cut whose multiplier was 0 in this many consecutive iterations is removed.
@@ -78,9 +80,10 @@ class _CuttingPlaneTuning:
     min_distance: float = 1e-10
     # With at most this many points in the aggregated cuts, their norms are computed.
     max_norm_points: int = 10_000
-    # Maximum number and relative accuracy of interior-point steps of the quadratic program.
+    # Maximum number of interior-point steps of the quadratic program, and its accuracy relative to
+    # `tol`.
     max_qp_steps: int = 60
-    qp_tol: float = 1e-3
+    qp_tol: float = 0.1
 
 
 _TUNING = _CuttingPlaneTuning()
@@ -164,11 +167,16 @@ class CuttingPlanes:
         BasisLearningResult
             Named tuple of the fit, the objective after each iteration, and the report.
         """
+        if not isinstance(risk.loss, Hinge):
+            raise TypeError(
+                f"CuttingPlanes minimises the loss Hinge(), but the risk has the loss "
+                f"{risk.loss!r}; use LearnedVectors for smooth losses"
+            )
         watch, log = Stopwatch(), log or (lambda text: None)
         search = _CutSearch(risk, Z, as_generator(self.random_state))
         curve, n_vectors = [search.value], self.n_vectors
         for iteration in range(1, self.max_iter + 1):
-            is_due = iteration % _TUNING.cuts_per_vector == 1 or search.relative_gap <= self.tol
+            is_due = (iteration - 1) % _TUNING.cuts_per_vector == 0 or search.relative_gap <= self.tol
             if search.size < n_vectors and is_due and not search.grow():
                 n_vectors = search.size  # more vectors would not change the span
             is_growing = search.size < n_vectors
@@ -294,7 +302,7 @@ class _CutSearch:
         U = np.zeros((self.size, len(self.models)))
         for c, model in enumerate(self.models):
             if is_growing or not model.gap <= tol * model.value:
-                U[:, c] = model.minimize()
+                U[:, c] = model.minimize(_TUNING.qp_tol * tol)
                 rows.append(c)
         F = self.basis.values(U[:, rows])
         for c, f in zip(rows, F.T, strict=True):
@@ -323,9 +331,9 @@ class _CutSearch:
         return True
 
     def _preimage(self, G: np.ndarray) -> np.ndarray | None:
-        """Return the z with the largest r(z)^2 / k(z, z), where r is the residual of a cut.
+        """Return the z with the largest sum_c r_c(z)^2 / k(z, z), or None if this is 0.
 
-        The functions sum_i G_ic phi(x_i) are the aggregated cuts.
+        The functions sum_i G_ic phi(x_i) are the aggregated cuts, and r_c their residuals.
         """
         kernel, B = self.risk.kernel, self.basis.weights(self.basis.coordinates(G))
         rows, scale = np.flatnonzero(G.any(axis=1)), 1.0
@@ -335,23 +343,25 @@ class _CutSearch:
         X = take(self.risk.X, rows)
         X = X.toarray() if sp.issparse(X) else X
         X, A = np.vstack([X, self.basis.Z]), np.vstack([scale * G[rows], -B])
-        values = np.square(kernel(self.candidates, X) @ A)
-        values /= np.maximum(kernel.diag(self.candidates), np.finfo(float).tiny)[:, None]
-        i, c = np.unravel_index(np.argmax(values), values.shape)
-        total = np.square(kernel(self.candidates, X) @ np.abs(A)).max()
-        if not values[i, c] > 1e-16 * total:
+        norms = np.maximum(kernel.diag(self.candidates), np.finfo(float).tiny)
+        K = kernel(self.candidates, X)
+        values = np.square(K @ A).sum(axis=1) / norms
+        best = int(np.argmax(values))
+        rounding = np.finfo(float).eps * np.square(np.abs(K) @ np.abs(A)).sum(axis=1) / norms
+        if not values[best] > rounding[best]:
             return None
-        start, a = self.candidates[i] / self.column_scale, A[:, c]
 
         def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
             z = (x * self.column_scale)[None]
-            r, norm = float((kernel(z, X) @ a)[0]), float(kernel.diag(z)[0])
-            gradient = 2.0 * r / norm * kernel.input_gradient(z, X, a[None])
-            gradient -= (r / norm) ** 2 * kernel._diag_gradient(z, np.ones(1))
+            r, norm = kernel(z, X) @ A, float(kernel.diag(z)[0])
+            value = float(np.square(r).sum()) / norm
+            gradient = 2.0 / norm * kernel.input_gradient(z, X, r @ A.T)
+            gradient -= value / norm * kernel._diag_gradient(z, np.ones(1))
             if not np.isfinite(gradient).all():
                 return 0.0, np.zeros_like(x)
-            return -(r**2) / norm / values[i, c], -gradient[0] / values[i, c] * self.column_scale
+            return -value / values[best], -gradient[0] / values[best] * self.column_scale
 
+        start = self.candidates[best] / self.column_scale
         found = minimize(
             loss,
             start,
@@ -444,10 +454,10 @@ class _CutModel:
         self.u = np.append(self.u, 0.0)
         self.lower = 0.0  # bounds for the former span are not valid for the larger one
 
-    def minimize(self) -> np.ndarray:
+    def minimize(self, accuracy: float) -> np.ndarray:
         """Return the coordinates of the minimum of the model; update the lower bound."""
         alpha = self.risk.alpha
-        weights = _solve_simplex_qp(self.P / np.sqrt(2.0 * alpha), self.offsets)
+        weights = _solve_simplex_qp(self.P / np.sqrt(2.0 * alpha), self.offsets, accuracy)
         p = weights @ self.P
         self.dual_value = float(weights @ self.offsets - p @ p / (4.0 * alpha))
         self.lower = max(self.lower, self.dual_value)
@@ -485,7 +495,7 @@ class _CutModel:
         with np.errstate(divide="ignore", invalid="ignore"):
             kinks = -margin / rate
         crossed = np.flatnonzero((kinks >= 0) & np.isfinite(kinks) & ((margin <= 0) == (rate > 0)))
-        crossed = crossed[np.argsort(kinks[crossed], kind="stable")]
+        crossed = crossed[np.argsort(kinks[crossed])]
         kinks = np.append(kinks[crossed], np.inf)
         slopes = slope + np.append(0.0, np.cumsum(np.abs(w * rate)[crossed]))
         # On the interval that ends at kinks[k], the derivative is slopes[k] + curvature * length.
@@ -504,7 +514,7 @@ class _CutModel:
         if not self.risk.intercept:
             return 0.0, (self.y * f < 1.0).astype(float)
         w, kinks = self.risk.weights, self.y - f
-        order = np.argsort(kinks, kind="stable")
+        order = np.argsort(kinks)
         passed = np.cumsum(w[order])
         target = float(w[self.y > 0].sum())
         k = min(int(np.searchsorted(passed, target * (1.0 - 1e-12))), len(order) - 1)
@@ -554,8 +564,11 @@ def _solve_with_factor(L: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray(lapack.dpotrs(L, right, lower=1)[0])
 
 
-def _solve_simplex_qp(A: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the v >= 0 of sum 1 that approximately minimise 1/2 |A^T v|^2 - <offsets, v>."""
+def _solve_simplex_qp(A: np.ndarray, offsets: np.ndarray, accuracy: float) -> np.ndarray:
+    """Return the v >= 0 of sum 1 that minimise 1/2 |A^T v|^2 - <offsets, v>.
+
+    The relative error of the minimum is at most `accuracy`, except for rounding errors.
+    """
     if A.shape[0] < A.shape[1]:
         A = np.linalg.qr(A.T, mode="r").T
     problem = _SimplexQP(A, offsets)
@@ -564,7 +577,7 @@ def _solve_simplex_qp(A: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         v = point.a / point.a.sum()
         value = 0.5 * float(np.square(v @ A).sum()) - float(offsets @ v)
         moved = problem.step(point)
-        if moved is None or point.products <= _TUNING.qp_tol * abs(value):
+        if moved is None or point.products <= accuracy * abs(value):
             break
         point = moved
     return np.asarray(point.a / point.a.sum())
