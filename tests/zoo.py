@@ -25,6 +25,7 @@ from mercer import (
     GaussianProcessRegressor,
     KernelCCA,
     KernelFisherDiscriminant,
+    KernelICA,
     KernelKMeans,
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
@@ -716,6 +717,8 @@ ESTIMATORS = [
     ProbabilisticPCA(1, tol=1e-3),
     MetricMDS(1),
     MetricMDS(2, stress="sammon", kernel=RBF(2.0) + Linear(), tol=1e-3),
+    KernelICA(),
+    KernelICA(1, contrast="hsic"),
     NeuroScale(1),
     NeuroScale(
         2,
