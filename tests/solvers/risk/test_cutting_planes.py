@@ -26,7 +26,8 @@ def classifier(n_vectors=20, **options):
     return SparseKernelClassifier(n_vectors, **{**OPTIONS, **options})
 
 
-def risk_of(X, Y, alpha=1e-3, kernel=RBF(0.5), intercept=True, weights=None):
+def risk_of(X, Y, alpha=1e-3, kernel=None, intercept=True, weights=None):
+    kernel = kernel or RBF(0.5)
     w = np.ones(len(Y)) if weights is None else weights
     return ReducedExpansionRisk(kernel, X, Y, Hinge(), w / w.sum(), alpha, intercept)
 

@@ -181,9 +181,7 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
             self.whitening_, unwhitening = self._whitening(centred)
             Z = centred @ self.whitening_.T
             extent = 2.0 * float(np.sqrt(np.square(Z).sum(axis=1).max()))
-            dependence = PairDependence(
-                self.contrast, self.bandwidth, self.regularization, extent
-            )
+            dependence = PairDependence(self.contrast, self.bandwidth, self.regularization, extent)
             rng = seeded_generator(self.random_state)
             options = (self.n_init, self.tol, self.max_iter, rng, log)
             found = find_independent_rotation(Z, dependence, *options)
@@ -219,9 +217,9 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
         if not converged:
             message = (
                 f"after {found.n_sweeps} sweeps the largest angle of a sweep was "
-                f"{found.largest_angle:.1e}, more than tol={self.tol:g}; the usual cause is several "
-                f"components that are nearly normal, which no rotation separates. Raise max_iter "
-                f"or tol, or use fewer components"
+                f"{found.largest_angle:.1e}, more than tol={self.tol:g}; the usual cause is "
+                f"that several components are nearly normal, which no rotation separates. Raise "
+                f"max_iter or tol, or use fewer components"
             )
             warn_caller(message, ConvergenceWarning)
         return Report(

@@ -442,9 +442,7 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
             )
 
 
-def _learning_bytes(
-    n: int, d: int, q: int, m: int, *, squared: bool, hinge: bool = False
-) -> int:
+def _learning_bytes(n: int, d: int, q: int, m: int, *, squared: bool, hinge: bool = False) -> int:
     """Return the memory for learning m vectors from n points in d dimensions, in bytes.
 
     `q` is the number of functions, and `squared` whether the loss is squared, so that all functions

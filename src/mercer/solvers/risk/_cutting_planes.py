@@ -6,8 +6,8 @@ R is convex, so at any function f_t it has the lower bound (the cut)
 
     R(f) >= o_t + <g_t, f>,         g_t = -sum_i s_ti y_i phi(x_i),      o_t = sum_i s_ti,
 
-where s_ti = w_i if point i violates the margin at f_t, and otherwise 0.  At the optimal intercept c,
-sum_i s_ti y_i = 0 for a suitable fraction of w_i at a point exactly on the margin.  The model of J
+where s_ti = w_i if point i violates the margin at f_t, and otherwise 0.  At the optimal intercept
+c, sum_i s_ti y_i = 0 for a suitable fraction of w_i at a point exactly on the margin.  The model of J
 is the maximum of all cuts (the 1-slack formulation), and its dual is a quadratic program over the
 simplex, whose value is a lower bound of J:
 
@@ -176,7 +176,9 @@ class CuttingPlanes:
         search = _CutSearch(risk, Z, as_generator(self.random_state))
         curve, n_vectors = [search.value], self.n_vectors
         for iteration in range(1, self.max_iter + 1):
-            is_due = (iteration - 1) % _TUNING.cuts_per_vector == 0 or search.relative_gap <= self.tol
+            is_due = (
+                iteration - 1
+            ) % _TUNING.cuts_per_vector == 0 or search.relative_gap <= self.tol
             if search.size < n_vectors and is_due and not search.grow():
                 n_vectors = search.size  # more vectors would not change the span
             is_growing = search.size < n_vectors
@@ -397,7 +399,9 @@ class _CutSearch:
             X = take(self.risk.X, rows)
 
             def partial_norm(block: slice) -> np.ndarray:
-                return np.einsum("ic,ic->c", G[rows[block]], self.risk.kernel(take(X, block), X) @ G[rows])
+                return np.einsum(
+                    "ic,ic->c", G[rows[block]], self.risk.kernel(take(X, block), X) @ G[rows]
+                )
 
             squares = ordered_sum(partial_norm, slices(len(rows), 500), 8)
             projected = np.square(self.basis.coordinates(G)).sum(axis=0)
