@@ -6,8 +6,8 @@ R is convex, so at any function f_t it has the lower bound (the cut)
 
     R(f) >= o_t + <g_t, f>,         g_t = -sum_i s_ti y_i phi(x_i),      o_t = sum_i s_ti,
 
-where s_ti = w_i if point i violates the margin at f_t, and otherwise 0.  At the optimal intercept
-c, sum_i s_ti y_i = 0 for a suitable fraction of w_i at a point exactly on the margin.  The model of J
+where s_ti = w_i if point i violates the margin at f_t, and otherwise 0.  At the optimal c,
+sum_i s_ti y_i = 0 for a suitable fraction of w_i at a point exactly on the margin.  The model of J
 is the maximum of all cuts (the 1-slack formulation), and its dual is a quadratic program over the
 simplex, whose value is a lower bound of J:
 
@@ -63,8 +63,10 @@ from ._reduced_expansion import Columns, ExpansionFit, ReducedExpansionRisk
 class _CuttingPlaneTuning:
     """Numerical constants of the cutting-plane method."""
 
-    # Cuts that are added before each new basis vector.
-    cuts_per_vector: int = 5
+    # Cuts of each function while the basis grows, and limits of their number before each vector.
+    n_growing_cuts: int = 100
+    min_cuts_per_vector: int = 2
+    max_cuts_per_vector: int = 5
     # For each function, at most this many cuts are stored, or m + 20 if this is more.
     min_max_cuts: int = 100
     # A cut whose multiplier was 0 in this many consecutive iterations is removed.
@@ -175,6 +177,8 @@ class CuttingPlanes:
         watch, log = Stopwatch(), log or (lambda text: None)
         search = _CutSearch(risk, Z, as_generator(self.random_state))
         curve, n_vectors = [search.value], self.n_vectors
+        limits = _TUNING.min_cuts_per_vector, _TUNING.max_cuts_per_vector
+        n_cuts = int(np.clip(_TUNING.n_growing_cuts // n_vectors, *limits))
         for iteration in range(1, self.max_iter + 1):
             is_due = (
                 iteration - 1
