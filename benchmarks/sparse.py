@@ -96,7 +96,8 @@ def make_solver_contender(solver: str) -> Callable[..., Call]:
             sizes = [len(model.expansion_.points) for model in models]
             call.note = (
                 f"test error {errors.mean():.4f} ± {errors.std():.4f} ({seeds} seeds), "
-                f"{np.mean(sizes):.0f} vectors, γ d = {gamma * datasets[0][0].shape[1]:g}, C = {C:g}"
+                f"{np.mean(sizes):.0f} vectors, γ d = {gamma * datasets[0][0].shape[1]:g}, "
+                f"C = {C:g}"
             )
             return errors
 

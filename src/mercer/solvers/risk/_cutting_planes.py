@@ -180,9 +180,7 @@ class CuttingPlanes:
         limits = _TUNING.min_cuts_per_vector, _TUNING.max_cuts_per_vector
         n_cuts = int(np.clip(_TUNING.n_growing_cuts // n_vectors, *limits))
         for iteration in range(1, self.max_iter + 1):
-            is_due = (
-                iteration - 1
-            ) % _TUNING.cuts_per_vector == 0 or search.relative_gap <= self.tol
+            is_due = (iteration - 1) % n_cuts == 0 or search.relative_gap <= self.tol
             if search.size < n_vectors and is_due and not search.grow():
                 n_vectors = search.size  # more vectors would not change the span
             is_growing = search.size < n_vectors
