@@ -14,7 +14,7 @@ from mercer.persist._encoder import Encoder
 from mercer.persist._safetensors_file import read
 
 # The coordinates of new points minimise a function, which stops at a tolerance.
-ITERATIVE = {"BayesianGPLVM", "GPLVM", "MetricMDS"}
+ITERATIVE = {"BayesianGPLVM", "GPLVM", "KernelICA", "MetricMDS"}
 PANDAS_MAJOR_VERSION = int(pd.__version__.partition(".")[0])
 ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
 
