@@ -108,7 +108,7 @@ print(f"{np.sum(np.array(errors['KernelICA']) <= best)}")
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12.0, 4.4), width_ratios=[1, 1.8], layout="constrained"
 )
-X, A = mixtures("j", 1000, np.random.default_rng([9, 0]))
+X, A = mixtures("j", 1000, np.random.default_rng([9, 3]))
 left.plot(*X.T, ".", color="0.75", markersize=3)
 styles = (("KernelICA", "#0072B2", "-"), ("FastICA, logcosh", "#D55E00", "--"))
 for name, colour, dash in styles:

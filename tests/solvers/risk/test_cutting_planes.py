@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_sample_weight
 
-from mercer import MemoryBudgetError, SparseKernelClassifier
+from mercer import MemoryBudgetError, NotPositiveDefiniteError, SparseKernelClassifier
 from mercer.datasets import moons
-from mercer.kernels import RBF, Linear, Matern, Polynomial
+from mercer.kernels import RBF, Linear, Matern, Polynomial, Sigmoid
 from mercer.solvers import CuttingPlanes, Hinge, ReducedExpansionRisk, Status
 from mercer.solvers.risk._cutting_planes import _CutModel, _solve_simplex_qp
 
@@ -257,3 +257,24 @@ def test_the_solver_needs_the_hinge_loss():
     risk = ReducedExpansionRisk(RBF(), X, np.ones((100, 1)), Logistic(), np.full(100, 1e-2), 1e-3)
     with pytest.raises(TypeError, match="CuttingPlanes minimises the loss Hinge"):
         CuttingPlanes().minimize(risk, X[:2])
+
+
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+def test_kernels_that_cannot_be_used():
+    with pytest.raises(NotPositiveDefiniteError, match="is not positive semidefinite"):
+        classifier(init=X[:20], kernel=Sigmoid(gamma=2.0, coef0=-1.0), gamma="scale").fit(X, y)
+    with pytest.raises(ValueError, match=r"k\(x, z\) is not finite.*Scale the features"):
+        classifier(init=1e200 * X[:3], kernel=Polynomial(degree=3), gamma="scale").fit(X, y)
+
+
+def test_initial_vectors_that_are_equal():
+    model = classifier(init=np.repeat(X[:3], 2, axis=0)).fit(X, y)
+    np.testing.assert_array_equal(model.vectors_, X[:3])
+
+
+def test_a_function_without_vectors():
+    with pytest.warns(ConvergenceWarning, match="after 0 cutting planes with 0 of 5 vectors"):
+        model = classifier(5, max_iter=0).fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, np.zeros((1, 1)))
+    zero = classifier(5, kernel="linear", gamma="scale").fit(np.zeros((6, 2)), [0, 1, 1] * 2)
+    assert zero.report_.certificate["objective"] == pytest.approx(2 / 3)

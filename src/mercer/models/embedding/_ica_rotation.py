@@ -180,8 +180,8 @@ def _rotate(
 
             present = value(0.0)
             # A quarter turn only exchanges the columns and changes a sign.
-            angles = spacing * np.arange(1, _TUNING.n_angles) if sweep <= 2 else []
-            start = min([0.0, *angles], key=lambda t: value(t) if t else present)
+            n_angles = _TUNING.n_angles if sweep <= 2 else 1
+            start = min(spacing * np.arange(n_angles), key=lambda t: value(t) if t else present)
             bounds = (start - spacing, start + spacing)
             found = minimize_scalar(
                 value, bounds=bounds, method="bounded", options={"xatol": 0.1 * tol}

@@ -39,6 +39,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    NotPositiveDefiniteError,
     ProgressCallback,
     ProgressStep,
     RandomState,
@@ -56,7 +57,12 @@ from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from .._report import Report, Status
 from ._basis_learning import BasisLearningResult, coordinate_lower_bound
 from ._losses import Hinge
-from ._reduced_expansion import Columns, ExpansionFit, ReducedExpansionRisk
+from ._reduced_expansion import (
+    Columns,
+    ExpansionFit,
+    OverflowingKernelError,
+    ReducedExpansionRisk,
+)
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,8 @@ class CuttingPlanes:
         watch, log = Stopwatch(), log or (lambda text: None)
         search = _CutSearch(risk, Z, as_generator(self.random_state))
         curve, n_vectors = [search.value], self.n_vectors
+        if len(Z) >= n_vectors:
+            n_vectors = search.size  # without vectors that depend linearly on others
         limits = _TUNING.min_cuts_per_vector, _TUNING.max_cuts_per_vector
         n_cuts = int(np.clip(_TUNING.n_growing_cuts // n_vectors, *limits))
         for iteration in range(1, self.max_iter + 1):
@@ -241,22 +249,41 @@ class _Basis:
         """Return the expansion coefficients of functions with coordinates U."""
         return solve_triangular(self.L, U, lower=True, trans=1) if len(U) else U
 
-    def add(self, z: np.ndarray) -> tuple[Columns, np.ndarray, float] | None:
+    def start(self, Z: np.ndarray) -> None:
+        """Append the initial vectors, except those in the span of others."""
+        for z in Z:
+            self.add(z, evaluate=False)
+        if len(self.Z):
+            self.columns = Columns(self.risk, self.Z)
+
+    def add(self, z: np.ndarray, evaluate: bool = True) -> tuple[Columns, np.ndarray, float] | None:
         """Append a vector.
 
         Returns its column k(X, z), its coordinates and its distance from the former span, or None
-        if it is numerically in this span.
+        if it is numerically in this span or `evaluate` is False.
         """
         kernel, m = self.risk.kernel, len(self.Z)
         k = kernel(self.Z, z[None])[:, 0] if m else np.empty(0)
         row = solve_triangular(self.L, k, lower=True) if m else k
         norm = float(kernel.diag(z[None])[0])
         square = norm - row @ row
+        if not np.isfinite(square):
+            raise OverflowingKernelError(
+                f"k(x, z) is not finite for some vectors x and z. The usual cause is that the "
+                f"kernel {kernel} overflows on these points. Scale the features"
+            )
+        if square < -1e-8 * (abs(norm) + row @ row):
+            raise NotPositiveDefiniteError(
+                f"{kernel} is not positive semidefinite: the squared distance of the vector "
+                f"{m + 1} from the span of the others is {square:.3g}; choose a Mercer kernel"
+            )
         if not square > _TUNING.min_distance * norm:
             return None
         L = np.zeros((m + 1, m + 1))
         L[:m, :m], L[m, :m], L[m, m] = self.L, row, np.sqrt(square)
         self.Z, self.L = np.vstack([self.Z, z[None]]), L
+        if not evaluate:
+            return None
         column = Columns(self.risk, z[None])
         parts = () if self.columns is None else (self.columns, column)
         self.columns = Columns(self.risk, self.Z, parts)
@@ -270,8 +297,7 @@ class _CutSearch:
         self.risk, self.rng = risk, rng
         n, q = risk.Y.shape
         self.basis = _Basis(risk, np.empty((0, Z.shape[1])))
-        for z in Z:
-            self.basis.add(z)
+        self.basis.start(Z)
         self.models = [_CutModel(risk, y, self.size) for y in risk.Y.T]
         candidates = rng.choice(n, min(n, _TUNING.n_candidates), replace=False)
         self.candidates = take(risk.X, np.sort(candidates))
@@ -383,9 +409,10 @@ class _CutSearch:
         slopes = np.stack(
             [model.cut_fractions(0.0) * model.signed_weights for model in self.models], axis=1
         )
-        return ExpansionFit(
-            self.value, self.risk.kernel, self.basis.Z, self.basis.weights(U), c, slopes
-        )
+        Z, weights = self.basis.Z, self.basis.weights(U)
+        if not len(Z):  # an expansion has at least one point
+            Z, weights = self.candidates[:1], np.zeros((1, len(self.models)))
+        return ExpansionFit(self.value, self.risk.kernel, Z, weights, c, slopes)
 
     def certificate(self) -> dict[str, float]:
         """Return the objective, its lower bounds, and the numbers of cuts and vectors."""
@@ -408,7 +435,9 @@ class _CutSearch:
             squares = ordered_sum(partial_norm, slices(len(rows), 500), 8)
             projected = np.square(self.basis.coordinates(G)).sum(axis=0)
             residual = np.maximum(squares - projected, 0.0)
-            out["residual of the cuts"] = float(np.sqrt(residual.sum() / squares.sum()))
+            out["residual of the cuts"] = float(
+                np.sqrt(residual.sum() / max(squares.sum(), np.finfo(float).tiny))
+            )
             bounds = np.array([model.dual_value for model in self.models])
             bounds -= residual / (4.0 * self.risk.alpha)
             out["lower bound for all vectors"] = float(np.maximum(bounds, 0.0).sum())
