@@ -225,7 +225,7 @@ class CuttingPlanes:
 
 
 @dataclass
-class _Basis:
+class _VectorBasis:
     """Basis vectors, and the Cholesky factor L of their kernel matrix."""
 
     risk: ReducedExpansionRisk
@@ -296,7 +296,7 @@ class _CutSearch:
     def __init__(self, risk: ReducedExpansionRisk, Z: np.ndarray, rng: Any):
         self.risk, self.rng = risk, rng
         n, q = risk.Y.shape
-        self.basis = _Basis(risk, np.empty((0, Z.shape[1])))
+        self.basis = _VectorBasis(risk, np.empty((0, Z.shape[1])))
         self.basis.start(Z)
         self.models = [_CutModel(risk, y, self.size) for y in risk.Y.T]
         candidates = rng.choice(n, min(n, _TUNING.n_candidates), replace=False)
