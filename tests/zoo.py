@@ -25,6 +25,7 @@ from mercer import (
     GaussianProcessRegressor,
     KernelCCA,
     KernelFisherDiscriminant,
+    KernelICA,
     KernelKMeans,
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
@@ -147,6 +148,7 @@ from mercer.solvers import (
     CanonicalCorrelations,
     Cholesky,
     ConjugateGradient,
+    CuttingPlanes,
     DenseEigen,
     EpsilonInsensitive,
     FallbackSolver,
@@ -609,6 +611,7 @@ RISK_SOLVERS = [  # with the losses that they can minimise
     (NormPenaltySolver(), SMOOTH + BOUNDED),
 ]
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
+VECTOR_SOLVERS += [CuttingPlanes()]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
 DUAL_SOLVERS += [SMOThenInteriorPoint(BlockSMO(), BoxInterior(tol=1e-3))]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
@@ -714,6 +717,8 @@ ESTIMATORS = [
     ProbabilisticPCA(1, tol=1e-3),
     MetricMDS(1),
     MetricMDS(2, stress="sammon", kernel=RBF(2.0) + Linear(), tol=1e-3),
+    KernelICA(),
+    KernelICA(1, contrast="hsic"),
     NeuroScale(1),
     NeuroScale(
         2,
@@ -751,4 +756,5 @@ ESTIMATORS = [
     SparseKernelRegressor(),
     SparseKernelClassifier(),
     SparseKernelClassifier(loss="squared_hinge"),
+    SparseKernelClassifier(loss="hinge", solver="cutting-plane", alpha=1e-2),
 ]

@@ -14,7 +14,7 @@ from mercer.persist._encoder import Encoder
 from mercer.persist._safetensors_file import read
 
 # The coordinates of new points minimise a function, which stops at a tolerance.
-ITERATIVE = {"BayesianGPLVM", "GPLVM", "MetricMDS"}
+ITERATIVE = {"BayesianGPLVM", "GPLVM", "KernelICA", "MetricMDS"}
 PANDAS_MAJOR_VERSION = int(pd.__version__.partition(".")[0])
 ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
 
@@ -51,7 +51,12 @@ def test_golden_files(name, mmap):
     metadata, tensors = read(path, mapped=True)
     # Memory-mapped arrays are read-only, and pandas 2 has no default type for strings.
     if not mmap and not (name == "table" and PANDAS_MAJOR_VERSION < 3):
-        assert state == with_present_names(json.loads(metadata["state"]))
+        stored = with_present_names(json.loads(metadata["state"]))
+        for parameter in state.get("parameters", {}).keys() - stored.get("parameters", {}).keys():
+            # later versions may add parameters, whose defaults do not change the model
+            default = encoder.encode(getattr(type(model), parameter))
+            assert state["parameters"].pop(parameter) == default
+        assert state == stored
     assert encoder.arrays.keys() == tensors.keys()
     for tensor, array in encoder.arrays.items():
         assert array.dtype == tensors[tensor].dtype and array.shape == tensors[tensor].shape

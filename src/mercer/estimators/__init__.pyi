@@ -8,6 +8,7 @@ from ._kernel_neighbors import (
 from ._kernel_search import FoundKernel, search_kernels
 from ._parzen_density import ParzenDensity
 from ._tune import Tuned, tune
+from .decomposition._kernel_ica import KernelICA
 from .decomposition._kernel_pca import KernelPCA
 from .decomposition._two_views import KernelCCA, KernelPLS
 from .embedding._autoencoder import Autoencoder
@@ -70,6 +71,7 @@ __all__ = [
     "GaussianProcessRegressor",
     "KernelCCA",
     "KernelFisherDiscriminant",
+    "KernelICA",
     "KernelKMeans",
     "KernelKNeighborsClassifier",
     "KernelKNeighborsRegressor",

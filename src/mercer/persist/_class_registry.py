@@ -70,7 +70,7 @@ _ATTRIBUTES: dict[type, str] = {
     gp.Preconditioned: "Q scale P rounding _beside",
     solvers.NystroemPath: "points phi X Y weights _kept _mean _constant _V _s _c _yy report",
     solvers.ShiftedLowRank: "F shift n_threads",
-    **dict.fromkeys((solvers.Squared, solvers.Poisson, solvers.SquaredHinge), ""),
+    **dict.fromkeys((solvers.Squared, solvers.Poisson, solvers.SquaredHinge, solvers.Hinge), ""),
     **dict.fromkeys((solvers.Logistic, solvers.Softmax), ""),
     **dict.fromkeys(
         (solvers.Absolute, solvers.EpsilonInsensitive, solvers.Huber, solvers.Quantile),
@@ -131,6 +131,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     solvers.GradientDescent,
     solvers.InteriorPoint,
     solvers.Krill,
+    solvers.CuttingPlanes,
     solvers.LearnedVectors,
     solvers.LeastSquares,
     solvers.Lloyd,

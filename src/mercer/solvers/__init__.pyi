@@ -99,8 +99,10 @@ from .ridge import (
 from .risk import (
     Absolute,
     CustomLoss,
+    CuttingPlanes,
     EpsilonInsensitive,
     GradientDescent,
+    Hinge,
     Huber,
     InteriorPoint,
     LearnedVectors,
@@ -123,6 +125,7 @@ from .risk import (
 )
 from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
+from .risk import max_stored_cuts as max_stored_cuts
 from .svm import BlockSMO, BoxInterior, Dual, DualSolution
 from .svm import DualProgress as DualProgress
 from .svm import FollowCallback as FollowCallback
@@ -152,6 +155,7 @@ __all__ = [
     "ConjugateGradient",
     "Cost",
     "CustomLoss",
+    "CuttingPlanes",
     "DenseEigen",
     "Discriminants",
     "Dual",
@@ -164,6 +168,7 @@ __all__ = [
     "FallbackSolver",
     "FourierEigen",
     "GradientDescent",
+    "Hinge",
     "Huber",
     "InteriorPoint",
     "Krill",
