@@ -176,7 +176,7 @@ def test_errors_on_the_densities_of_bach_and_jordan(monkeypatch, capsys):
     ours, default = errors.pop("KernelICA"), errors["FastICA, logcosh"]
     assert np.sum(ours <= default) >= 12
     assert ours.mean() < np.min([*errors.values()], axis=0).mean() + 0.5
-    assert ours.max() < 10 < default.max()
+    assert ours.max() < 20 < default.max()
 
 
 def test_sources_for_which_fastica_fails():
