@@ -200,7 +200,7 @@ class Autoencoder(
     tol: float | None = parameter("positive", None, default=None)
     max_iter: int | None = parameter("positive integer", None, default=None)
     batch_size: int | str = parameter("positive integer", {"auto"}, default="auto")
-    learning_rate_init: float = parameter("positive", default=1e-3)
+    learning_rate_init: float = parameter("positive", default=2e-3)
     early_stopping: bool = parameter("boolean", default=False)
     validation_fraction: float = parameter(Interval(Real, 0, 1, closed="neither"), default=0.1)
     n_iter_no_change: int = parameter("positive integer", default=10)
@@ -375,7 +375,9 @@ class Autoencoder(
         q = resolve_n_components(self.n_components, d)
         settings = self._settings(n, d, q)
         memory = _required_bytes(n, d, q, settings)
-        problem = f"an autoencoder of {n} points, {n_of(settings.n_init, 'start')}"
+        layers = "-".join(map(str, (d, *settings.hidden, q)))
+        starts = n_of(settings.n_init, "start")
+        problem = f"an autoencoder of {n} points, layers {layers}, {starts}"
         option = {"solver": "lbfgs" if settings.adam is None else "adam", "exact": False}
         return problem, {**option, "extra": memory, "required": memory, "copies": 0.0}
 

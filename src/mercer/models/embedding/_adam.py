@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core import run_in_threads, slices
+from ..._core import ignore_overflow, run_in_threads, slices
 
 _VALUES_PER_BLOCK = 2**15  # parameters updated at a time, so that their five arrays fit in a cache
 
@@ -29,7 +29,7 @@ class Adam:
     ----------
     batch_size : int, default=256
         The number of rows of a mini-batch, at most the number of rows.
-    learning_rate_init : float, default=1e-3
+    learning_rate_init : float, default=2e-3
         The largest learning rate.  Decrease it if the loss increases at the start.
     validation_fraction : float, default=0
         The fraction of the rows that is held out.  If it is positive, the parameters with the
@@ -52,11 +52,11 @@ class Adam:
     --------
     >>> from mercer.models.embedding import Adam
     >>> Adam(batch_size=100)
-    Adam(batch_size=100, learning_rate_init=0.001)
+    Adam(batch_size=100, learning_rate_init=0.002)
     """
 
     batch_size: int = 256
-    learning_rate_init: float = 1e-3
+    learning_rate_init: float = 2e-3
     validation_fraction: float = 0.0
     n_iter_no_change: int = 10
 
@@ -117,6 +117,7 @@ class AdamResult(NamedTuple):
         return 1.0 - self.losses[-1] / before if before else 0.0
 
 
+@ignore_overflow
 def adam_minimise(
     objective: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]],
     theta: np.ndarray,
@@ -182,7 +183,7 @@ def adam_minimise(
             raise ValueError(
                 f"the loss became {loss} in epoch {epoch}, in step {step} of Adam; the usual cause "
                 f"is a learning rate that is too large: decrease "
-                f"learning_rate_init={options.learning_rate_init}"
+                f"learning_rate_init={options.learning_rate_init:g}"
             )
         if validate is not None:
             validation = validate(theta)
