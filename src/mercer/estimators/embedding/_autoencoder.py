@@ -49,7 +49,7 @@ class _Settings(NamedTuple):
 
 
 _LBFGS_DEFAULTS = ("tanh", 1e-4, 3, 5000, 1e-4)
-_ADAM_DEFAULTS = ("relu", 1e-6, 1, 50, 0.02)
+_ADAM_DEFAULTS = ("relu", 1e-5, 1, 50, 0.02)
 
 
 @estimator()
@@ -80,7 +80,7 @@ class Autoencoder(
     parameter            "lbfgs"  "adam"
     ==================== ======== ========
     `activation`         "tanh"   "relu"
-    `alpha`              1e-4     1e-6
+    `alpha`              1e-4     1e-5
     `n_init`             3        1
     `max_iter`           5000     50
     `tol`                1e-4     0.02
