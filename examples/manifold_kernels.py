@@ -9,8 +9,8 @@ Gaussian kernel, NeuroScale, an autoencoder, t-SNE and, if it is installed, UMAP
   the embedding is distorted.  ``whiten=True`` gives both coordinates the same scale, as in LLE.
 * Laplacian eigenmaps and diffusion maps find a curve: the rectangle is long, so that the second
   eigenvector also depends on the position along the roll, and not on the height.
-* NeuroScale preserves large distances, so that it cannot unroll the surface.  The autoencoder finds
-  a map with a small reconstruction error, in which distant parts of the roll are neighbours.
+* NeuroScale preserves large distances, so that it cannot unroll the surface.  The autoencoder
+  reconstructs the points well, but its embedding is folded: distant parts of the roll overlap.
 * t-SNE preserves neighbours as well as Isomap, but tears the surface and cannot embed new points.
 * Kernel PCA embeds new points close to their coordinates in a fit to all points.
 
