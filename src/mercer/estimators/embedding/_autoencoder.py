@@ -391,8 +391,9 @@ def _required_bytes(n: int, d: int, q: int, settings: _Settings) -> int:
     """Return the peak memory of a fit, without X."""
     layers = (d, *settings.hidden, q)
     n_parameters = sum(2 * a * b + a + b for a, b in pairwise(layers))
-    if settings.adam is None:
-        values = 2 * sum(layers) * min(n, 4 * 512)
-        return 8 * (2 * n * d + 3 * values + 60 * n_parameters)
-    values = 2 * sum(layers) * max(settings.adam.batch_size, 2048)
-    return 16 * n * d + 12 * values + 60 * n_parameters
+    # Four threads store the values and gradients of 512 rows each.
+    values = 3 * sum(layers) * min(n, 2048)
+    # L-BFGS stores 20 steps and gradients; Adam stores arrays in single precision.
+    size, copies = (8, 70) if settings.adam is None else (4, 8)
+    network = size * (values + copies * n_parameters)
+    return max(16 * n * d, 8 * n * d + network)
