@@ -231,11 +231,12 @@ class Autoencoder(
             The fitted estimator.
         """
         X = self._check(X, reset=True, ensure_min_samples=2)
-        q = resolve_n_components(self.n_components, X.shape[1])
+        n, d = X.shape
+        q = resolve_n_components(self.n_components, d)
         require_distinct_rows(len(X), bool(np.all(X[0] == X)))
-        settings = self._settings(*X.shape, q)
-        needed = _required_bytes(*X.shape, q, settings)
-        check_budget(needed, self.max_memory, f"an autoencoder of {len(X)} points")
+        settings = self._settings(n, d, q)
+        needed = _required_bytes(n, d, q, settings)
+        check_budget(needed, self.max_memory, f"an autoencoder of {n} points")
         with progress(type(self).__name__, self.verbose) as log:
             result = fit_autoencoder(
                 *(X, q, settings.hidden, settings.activation, settings.alpha, settings.n_init),
@@ -365,8 +366,8 @@ class Autoencoder(
             batch = min(_BATCH_SIZE, -(-n // 10)) if self.batch_size == "auto" else self.batch_size
             fraction = self.validation_fraction if self.early_stopping else 0.0
             adam = Adam(int(batch), self.learning_rate_init, fraction, self.n_iter_no_change)
-        given = (self.activation, self.alpha, self.n_init, self.max_iter, self.tol)
-        defaults = _LBFGS_DEFAULTS if adam is None else _ADAM_DEFAULTS
+        given: tuple[Any, ...] = (self.activation, self.alpha, self.n_init, self.max_iter, self.tol)
+        defaults: tuple[Any, ...] = _LBFGS_DEFAULTS if adam is None else _ADAM_DEFAULTS
         chosen = (b if a is None else a for a, b in zip(given, defaults, strict=True))
         return _Settings(hidden, adam, *chosen)
 
