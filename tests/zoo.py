@@ -730,6 +730,7 @@ ESTIMATORS = [
     ),
     Autoencoder(1, hidden_layer_sizes=(3,), n_init=2, tol=1e-2),
     Autoencoder(1, hidden_layer_sizes=(), activation="identity", n_init=1, tol=1e-2),
+    Autoencoder(1, hidden_layer_sizes=(4, 3), solver="adam", max_iter=30, early_stopping=True),
     AdditiveChi2Sampler(),
     ExplicitFeatures(),
     ExplicitFeatures(kernel=Polynomial(2) + Linear()),

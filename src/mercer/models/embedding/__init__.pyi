@@ -1,3 +1,4 @@
+from ._adam import Adam
 from ._autoencoder_training import ACTIVATIONS, MLP, ReconstructionLoss, fit_autoencoder
 from ._embedding_quality import EmbeddingQuality, QualityMeasures, embedding_quality
 from ._embedding_quality import feature_space_cdist as feature_space_cdist
@@ -19,6 +20,7 @@ from ._ppca_training import LinearGaussian, fit_ppca, fit_ppca_missing
 __all__ = [
     "ACTIVATIONS",
     "MLP",
+    "Adam",
     "BayesianGPLVMModel",
     "EmbeddingQuality",
     "GPLVMModel",
