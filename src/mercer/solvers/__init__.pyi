@@ -123,7 +123,8 @@ from .risk import (
 )
 from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
-from .svm import BlockSMO, BoxInterior, Dual, DualSolution
+from .svm import BlockSMO, BoxInterior, CoreProblem, CoreSet, Dual, DualSolution
+from .svm import CoreSolution as CoreSolution
 from .svm import DualProgress as DualProgress
 from .svm import FollowCallback as FollowCallback
 from .svm import ReadableRows as ReadableRows
