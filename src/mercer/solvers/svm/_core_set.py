@@ -57,10 +57,15 @@ class _CoreSetTuning:
     # Smallest and largest number of points that a pass adds; in between, the core set doubles.
     min_added: int = 64
     max_added: int = 1000
-    # Size of the random subset that is solved first.
+    # Sizes of the random subsets that are solved first: the smallest, the factor to the next one,
+    # and the largest size in bytes, if the points are vectors.
     subset_points: int = 20_000
+    subset_factor: int = 7
+    subset_bytes: int = 2**26
     # The core set is solved to this fraction of tol; ten times more precisely if that is too little.
     inner_accuracy: float = 0.1
+    # While points are added, it is only solved to this fraction of the largest violation.
+    early_accuracy: float = 0.01
     min_accuracy: float = 1e-12
     # Number of matrices of the size of K on the core set that fit into the memory budget.
     matrices: int = 4
@@ -259,10 +264,13 @@ class CoreSet:
         n, search = len(problem.signs), _CoreSearch(self, problem, follow)
         order = np.argsort(hash_rows(np.arange(n), 0), kind="stable")  # a random order
         size = max(_TUNING.subset_points, 2 * len(search.enter(order)))
-        if n > 2 * size:
+        columns = getattr(problem.points, "shape", (n, 1))[-1]
+        while 2 * size < n and 8 * size * columns <= _TUNING.subset_bytes and not search.message:
             subset = np.sort(order[:size])
             search.grow(problem.rows(subset), subset)
+            size *= _TUNING.subset_factor
         del order
+        search.stop, search.message = StopReason.CONVERGED, ""
         search.grow(problem.points, None)
         return search.result()
 
@@ -389,7 +397,8 @@ class _CoreSearch:
         dual = replace(self.problem.dual(self.index), start=self.v)
         kernel, index = as_index_kernel(Precomputed(), self.K)
         rows = KernelRows(kernel, index, max_memory=self.solver.max_memory)
-        found = BlockSMO(self.accuracy * self.scale).minimize(rows, dual)
+        early = _TUNING.early_accuracy * self.excess if np.isfinite(self.excess) else 0.0
+        found = BlockSMO(max(self.accuracy * self.scale, early)).minimize(rows, dual)
         self.v, self.f, self.m = found.variables, found.values, found.multipliers
         self.curvature = found.report.certificate["curvature"]
         self.dual_objective = dual.objective(self.v, self.f)
