@@ -151,6 +151,8 @@ __all__ = [
     "Cholesky",
     "Clusters",
     "ConjugateGradient",
+    "CoreProblem",
+    "CoreSet",
     "Cost",
     "CustomLoss",
     "DenseEigen",

@@ -452,7 +452,7 @@ def choose_svm_solver(
     max_memory : int, str or None
         Memory budget; None for half of the memory of the computer.
     squared : bool, default=False
-        Whether the loss is squared, so that "smo" stores K; "auto" is then "core-set" for a large K.
+        Whether the loss is squared, so that "smo" stores K; "auto" is "core-set" for a large K.
 
     Returns
     -------

@@ -220,13 +220,14 @@ class SVC(SupportVectorClassifier):
         (1 + tol)^2.
     solver : {"auto", "exact", "smo", "primal", "nystroem", "core-set"} or a solver
         "smo": exact, uses rows of K. "primal": exact, uses the columns of X, for a linear kernel.
-        "nystroem": approximate, with f in the span of landmarks. "core-set": exact up to `tol`, with
-        a growing subset of the points and passes over all points; for more than about 10^5 points,
-        in memory or in blocks, of which few violate the margin (core vector machine). "auto" and
-        "exact" are the same here. For the hinge loss they use "smo", or for a linear kernel and a
-        dense X with more than 500 rows also "primal", as described in `NuSVC`. For the squared
-        hinge loss, they use "smo" up to 8 000 points, and otherwise "core-set". A solver object is a
-        `BlockSMO`, a `BoxInterior` (for a linear kernel) or a `CoreSet` of `mercer.solvers`.
+        "nystroem": approximate, with f in the span of landmarks. "core-set": exact up to `tol`; it
+        solves the problem on a growing subset of the points, with passes over all points. Use it
+        for more than about 10^5 points, in memory or in blocks, of which few violate the margin
+        (core vector machine). "auto" and "exact" are the same here. For the hinge loss they use
+        "smo", or for a linear kernel and a dense X with more than 500 rows also "primal", as
+        described in `NuSVC`. For the squared hinge loss, they use "smo" up to 8 000 points, and
+        otherwise "core-set". A solver object is a `BlockSMO`, a `BoxInterior` (for a linear kernel)
+        or a `CoreSet` of `mercer.solvers`.
 
     Attributes
     ----------

@@ -221,9 +221,9 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
             )
         if self._squared and name not in ("smo", "core-set"):
             raise ValueError(
-                f"loss='squared_hinge' needs solver='smo' or 'core-set', but solver={name!r} is for "
-                f"the hinge loss. For landmarks, use KernelMachineClassifier('squared_hinge', "
-                f"solver='nystroem')"
+                f"loss='squared_hinge' needs solver='smo' or 'core-set', but solver={name!r} is "
+                f"for the hinge loss. For landmarks, use KernelMachineClassifier("
+                f"'squared_hinge', solver='nystroem')"
             )
         # If SMO needs too much memory, the interior point method may still be possible.
         chain = FallbackChain(["either", "primal"] if name == "either" else [name])

@@ -40,7 +40,6 @@ from ...kernels import Kernel, Linear
 from ...solvers import (
     BlockSMO,
     CoreProblem,
-    CoreSet,
     DualProgress,
     Duals,
     DualSolution,

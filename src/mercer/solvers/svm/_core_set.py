@@ -62,7 +62,7 @@ class _CoreSetTuning:
     subset_points: int = 20_000
     subset_factor: int = 7
     subset_bytes: int = 2**26
-    # The core set is solved to this fraction of tol; ten times more precisely if that is too little.
+    # The core set is solved to this fraction of tol, and ten times more precisely if needed.
     inner_accuracy: float = 0.1
     # While points are added, it is only solved to this fraction of the largest violation.
     early_accuracy: float = 0.01
