@@ -1,6 +1,6 @@
 """Support vector machines by a growing core set, for very many points.
 
-    repeat  solve the dual problem on the core set W               BlockSMO, started from the last v
+    repeat  solve the dual problem on the core set W               started from the last v
             f = sum over W of v_s k(x_s, .) at all n points        one pass over the points
             split all points into random groups, and add the point of each group with the
             largest loss to W
@@ -39,9 +39,11 @@ from ..._core import (
     entry_point,
     take,
 )
+from ..._core.linalg import cho_solve
 from ...blocks import BlockRows, Blocks, hash_rows, reduce_rows, select_rows
 from ...gram import KernelRows, gram
 from ...kernels import Kernel, Precomputed, as_index_kernel
+from .._box_qp import cholesky_or_none
 from .._report import Report, Status
 from ._block_smo import BlockSMO
 from ._dual_problem import Dual, fill_in_order
@@ -67,6 +69,12 @@ class _CoreSetTuning:
     # While points are added, it is only solved to this fraction of the largest violation.
     early_accuracy: float = 0.01
     min_accuracy: float = 1e-12
+    # Largest numbers of Newton steps of a squared loss, and of halvings of a step; tolerance of the
+    # margin, and of the sum of v relative to that of |v|.
+    max_newton_steps: int = 50
+    max_halvings: int = 20
+    newton_slack: float = 1e-10
+    newton_sum: float = 1e-9
     # Number of matrices of the size of K on the core set that fit into the memory budget.
     matrices: int = 4
     # Largest number of rounds with max_iter=-1.
@@ -218,6 +226,9 @@ class CoreSet:
     Gärtner and Jaggi, "Coresets for polytope distance", Symposium on Computational Geometry, 2009,
     for the certificate and kernels whose k(x, x) is not constant.
 
+    Chapelle, "Training a support vector machine in the primal", Neural Computation 19, 2007, for
+    the solution on the core set with a squared loss; `BlockSMO` solves it otherwise.
+
     Loosli and Canu, "Comments on the core vector machines", Journal of Machine Learning Research 8,
     2007, for the accuracy of the ball as a stopping criterion.
 
@@ -294,6 +305,8 @@ class _CoreSearch:
         self.index, self.v = np.empty(0, dtype=np.intp), np.empty(0)
         self.K = np.empty((0, 0))
         self.X: Any = None
+        self.f, self.m = np.empty(0), np.zeros(1)
+        self.curvature = self.dual_objective = 0.0
         self.rounds = self.passes = self.entries = 0
         self.primal, self.epsilon, self.excess = np.inf, np.inf, np.inf
         self.accuracy = _TUNING.inner_accuracy * solver.tol
@@ -395,6 +408,9 @@ class _CoreSearch:
     def _solve(self) -> Dual:
         """Solve the dual problem on the core set, and return it."""
         dual = replace(self.problem.dual(self.index), start=self.v)
+        if self.problem.squared and self._solve_squared(dual):
+            self.curvature, self.dual_objective = 0.0, dual.objective(self.v, self.f)
+            return dual
         kernel, index = as_index_kernel(Precomputed(), self.K)
         rows = KernelRows(kernel, index, max_memory=self.solver.max_memory)
         early = _TUNING.early_accuracy * self.excess if np.isfinite(self.excess) else 0.0
@@ -403,6 +419,53 @@ class _CoreSearch:
         self.curvature = found.report.certificate["curvature"]
         self.dual_objective = dual.objective(self.v, self.f)
         return dual
+
+    def _solve_squared(self, dual: Dual) -> bool:
+        """Solve the problem with a squared loss by Newton's method; return False if it fails.
+
+        A step solves the linear system of the points S that violate the margin (Chapelle 2007),
+
+            (K + D)_SS v_S + b 1 = y_S,   sum v_S = 0,      D = 1 / (2 C) on the diagonal,
+
+        and a line search reduces the primal objective.  If S does not change, v is the minimum.
+        """
+        y, shift, C = -dual.linear, self.problem.shift(self.index), self.problem.C[self.index]
+        a, b, Ka = self.v, -float(self.m[0]), np.zeros(len(self.v))
+        if a.any():
+            Ka = self.K @ a - shift * a
+
+        def objective(a: np.ndarray, b: float, Ka: np.ndarray) -> float:
+            slack = np.maximum(0.0, 1.0 - y * (Ka + b))
+            return float(0.5 * a @ Ka + C @ (slack * slack))
+
+        value = objective(a, b, Ka)
+        for _ in range(_TUNING.max_newton_steps):
+            S = np.flatnonzero(y * (Ka + b) < 1.0)
+            L = cholesky_or_none(np.asfortranarray(self.K[np.ix_(S, S)]))
+            if L is None or not len(S):
+                return False
+            u = cho_solve((L, True), np.column_stack([y[S], np.ones(len(S))]))
+            new_b = float(u[:, 0].sum() / u[:, 1].sum())
+            new_a = np.zeros(len(a))
+            new_a[S] = u[:, 0] - new_b * u[:, 1]
+            new_Ka = self.K[:, S] @ new_a[S] - shift * new_a
+            is_outside = np.ones(len(a), dtype=bool)
+            is_outside[S] = False
+            margin = y * (new_Ka + new_b)
+            slack = _TUNING.newton_slack * float(np.abs(margin).max())
+            if np.all(margin[S] < 1.0 + slack) and np.all(margin[is_outside] >= 1.0 - slack):
+                v = np.where(y * new_a > 0.0, new_a, 0.0)
+                self.v, self.f, self.m = v, self.K @ v, np.array([-new_b])
+                return abs(v.sum()) <= _TUNING.newton_sum * np.abs(v).sum()
+            for _ in range(_TUNING.max_halvings):
+                trial = objective(new_a, new_b, new_Ka)
+                if trial < value:
+                    break
+                new_a, new_b, new_Ka = 0.5 * (a + new_a), 0.5 * (b + new_b), 0.5 * (Ka + new_Ka)
+            else:
+                return False
+            a, b, Ka, value = new_a, new_b, new_Ka, trial
+        return False
 
     def _certify(self, dual: Dual, found: _Candidates) -> None:
         """Compute both objectives, and the accuracy epsilon that they prove."""
