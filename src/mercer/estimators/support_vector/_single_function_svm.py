@@ -335,7 +335,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         X : array-like or sparse matrix of shape (n, d), or list of objects
             Training points: vectors as the rows of a matrix or, for kernels on other objects, a
             list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
-            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem" or
+            "core-set".
         y : None, default=None
             Ignored; it is a parameter because pipelines pass it.
         sample_weight : array-like of shape (n,) or None, default=None

@@ -61,7 +61,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         X : array-like or sparse matrix of shape (n, d), or list of objects
             Training points: vectors as the rows of a matrix or, for kernels on other objects, a
             list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
-            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem" or, for
+            `SVC`, "core-set".
         y : array-like of shape (n,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n,) or None, default=None

@@ -143,7 +143,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         if self._uses_core_set:
             return False
         # The interior point method has a variable for each point, and support vectors are stored.
-        require_landmarks(self)
+        core_set = ", or a core set: set solver='core-set'" if self._has_core_set else ""
+        require_landmarks(self, others=core_set)
         return True
 
     @property
