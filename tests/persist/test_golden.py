@@ -34,6 +34,15 @@ def with_present_names(node):
     return node
 
 
+def without_new_parameters(state, stored):
+    """Return the state of a model without the parameters that are younger than its file."""
+    if isinstance(state, dict) and isinstance(stored.get("parameters"), dict):
+        names = stored["parameters"]
+        assert names.keys() <= state["parameters"].keys()
+        state = {**state, "parameters": {name: state["parameters"][name] for name in names}}
+    return state
+
+
 def test_every_model_has_a_file():
     assert golden_models.MODELS.keys() == ANSWERS.keys()
     assert {p.stem for p in golden_models.FOLDER.glob("*.safetensors")} == ANSWERS.keys()
@@ -51,7 +60,8 @@ def test_golden_files(name, mmap):
     metadata, tensors = read(path, mapped=True)
     # Memory-mapped arrays are read-only, and pandas 2 has no default type for strings.
     if not mmap and not (name == "table" and PANDAS_MAJOR_VERSION < 3):
-        assert state == with_present_names(json.loads(metadata["state"]))
+        stored = with_present_names(json.loads(metadata["state"]))
+        assert without_new_parameters(state, stored) == stored
     assert encoder.arrays.keys() == tensors.keys()
     for tensor, array in encoder.arrays.items():
         assert array.dtype == tensors[tensor].dtype and array.shape == tensors[tensor].shape
