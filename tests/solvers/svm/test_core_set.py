@@ -100,6 +100,9 @@ def test_hinge_loss_on_a_core_set_is_the_hinge_loss(name):
     primal = core.report_.certificate["primal"]
     assert primal == pytest.approx(smo.report_.certificate["dual"], rel=3e-6)
     assert np.abs(core.decision_function(X) - smo.decision_function(X)).max() < 1e-2
+    exact = SVC(solver="core-set", tol=1e-10).fit(X, y)
+    for attribute in ("support_", "at_bound_", "n_support_", "intercept_"):
+        assert np.allclose(getattr(exact, attribute), getattr(smo, attribute), atol=1e-5)
     if name == "moons":
         assert objective(core, X, y, 1.0, squared=False) == pytest.approx(primal, rel=1e-9)
 

@@ -40,6 +40,7 @@ from ...kernels import Kernel, Linear
 from ...solvers import (
     BlockSMO,
     CoreProblem,
+    CoreSet,
     DualProgress,
     Duals,
     DualSolution,
@@ -320,7 +321,7 @@ class SVMProblem:
         The points of positive weight.  Their weights include the class weights.
     kernel : Kernel
         The resolved kernel, which is used for predictions.
-    solver : DualSolver
+    solver : DualSolver or CoreSet
         The solver of the dual problems.
     data : KernelRows, ndarray, tuple or Kernel
         Rows of K, features F with F F^T = K, or both; for a core set, the kernel to evaluate.
@@ -332,7 +333,7 @@ class SVMProblem:
 
     sample: Sample
     kernel: Kernel
-    solver: DualSolver
+    solver: DualSolver | CoreSet
     data: SolverData
     phi: WhitenedCoordinates | None = None
     class_weights: np.ndarray = field(default_factory=lambda: np.ones(1))
@@ -363,8 +364,8 @@ class SVMProblem:
         if isinstance(self.solver, BlockSMO) and isinstance(self.data, KernelRows):
             callbacks = None if log is None else follow
             return self.solver.minimize_all(self.data, duals, data, callbacks)
-        numbered = enumerate(duals)
-        solutions = (self.solver.minimize(data(p), dual, follow(p)) for p, dual in numbered)
+        solver: Any = self.solver
+        solutions = (solver.minimize(data(p), dual, follow(p)) for p, dual in enumerate(duals))
         return DualSolutions.of(solutions, duals)
 
     def minimize_core_sets(
@@ -389,6 +390,8 @@ class SVMProblem:
             Prints progress.
         """
         found, pairs, sample = [], list(self.pairs), self.sample
+        solver: Any = self.solver  # a CoreSet
+        kernel: Any = self.data
         for pair in pairs:
             members, points, signs = np.arange(len(sample)), sample.points, np.ones(len(sample))
             if len(pairs) > 1:
@@ -398,23 +401,26 @@ class SVMProblem:
                 positive = pair[1] if len(pairs) == 1 else pair[0]
                 signs = np.where(sample.labels[members] == positive, 1.0, -1.0)
             weights = C * sample.counts[members]
-            problem = CoreProblem(self.data, points, signs, weights, squared, total)
+            problem = CoreProblem(kernel, points, signs, weights, squared, total)
             follow = None if log is None else progress_callback(log, self.title(pair))
-            index, solution = self.solver.minimize(problem, follow)
+            index, solution = solver.minimize(problem, follow)
             found.append((members[index], solution))
         used = np.unique(np.concatenate([index for index, _ in found]))
-        reduced = replace(self, sample=sample.take(used), data=None)
+        reduced = replace(self, sample=sample.take(used))
         solutions: list[DualSolution] = []
         for pair, (index, solution) in zip(pairs, found, strict=True):
             own = np.arange(len(used)) if len(pairs) == 1 else reduced.pairs.members(pair)
             places = np.full(len(used), -1)
             places[np.searchsorted(used, index)] = np.arange(len(index))
             places = places[own]
-            arrays = (np.where(places < 0, 0, part[places]) for part in solution[:4])
-            solutions.append(DualSolution(*arrays, *solution[4:]))
+            arrays: dict[str, Any] = {
+                name: np.where(places < 0, part.dtype.type(0), part[places])
+                for name, part in zip(solution._fields[:4], solution[:4], strict=True)
+            }
+            solutions.append(solution._replace(**arrays))
         return reduced, DualSolutions.of(solutions, duals(reduced))
 
-    def _data_of(self, data: SolverData, pair: Pair) -> Any:
+    def _data_of(self, data: Any, pair: Pair) -> Any:
         """Return the part of the data that belongs to a pair of classes."""
         if isinstance(data, tuple):
             return tuple(self._data_of(part, pair) for part in data)

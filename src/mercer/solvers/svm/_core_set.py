@@ -104,6 +104,15 @@ class CoreProblem:
         For a one-class SVM, the sum of the dual variables, which is the weight of the offset rho in
         the objective; None for classification.
 
+    See Also
+    --------
+    CoreSet : The solver.
+
+    References
+    ----------
+    Tsang, Kwok and Cheung, "Core vector machines: fast SVM training on very large data sets",
+    Journal of Machine Learning Research 6, 2005.
+
     Examples
     --------
     >>> import numpy as np
@@ -156,7 +165,18 @@ class CoreProblem:
         return 0.5 / self.C[index] if self.squared else np.zeros(len(index))
 
     def rows(self, index: np.ndarray) -> Points:
-        """Return some points, in memory; `index` must be ascending if the points are blocks."""
+        """Return some of the points, in memory.
+
+        Parameters
+        ----------
+        index : ndarray of int of shape (m,)
+            Indices of the points, which must be ascending if the points are in blocks.
+
+        Returns
+        -------
+        points
+            The points with these indices.
+        """
         rows = select_rows(self.points, index)
         return rows.to_array() if isinstance(rows, Blocks) else rows
 
@@ -166,7 +186,7 @@ class CoreSolution(NamedTuple):
 
     Attributes
     ----------
-    index : ndarray of int of shape (m,)
+    members : ndarray of int of shape (m,)
         The points of the core set.
     solution : DualSolution
         The variables of these points; those of all other points are 0.  The certificate of its
@@ -179,11 +199,11 @@ class CoreSolution(NamedTuple):
     >>> from mercer.solvers.svm import CoreProblem, CoreSet
     >>> X, signs = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
     >>> found = CoreSet().minimize(CoreProblem(Linear(), X, signs, np.ones(2)))
-    >>> found.index, found.solution.coefficients
+    >>> found.members, found.solution.coefficients
     (array([0, 1]), array([-0.5,  0.5]))
     """
 
-    index: np.ndarray
+    members: np.ndarray
     solution: DualSolution
 
 
@@ -240,9 +260,9 @@ class CoreSet:
     >>> X = np.random.default_rng(0).uniform(size=(50_000, 2))
     >>> signs = np.where(X[:, 0] + X[:, 1] > 1.0, 1.0, -1.0)
     >>> problem = CoreProblem(RBF(0.3), X, signs, np.full(50_000, 100.0), squared=True)
-    >>> index, solution = CoreSet(tol=0.05).minimize(problem)
+    >>> members, solution = CoreSet(tol=0.05).minimize(problem)
     >>> certificate = solution.report.certificate
-    >>> bool(certificate["primal"] <= 1.05**2 * certificate["dual"]), len(index) < 5000
+    >>> bool(certificate["primal"] <= 1.05**2 * certificate["dual"]), len(members) < 5000
     (True, True)
     """
 
@@ -292,7 +312,7 @@ class _Candidates(NamedTuple):
     loss: float
     excess: np.ndarray  # 1 - y_i f(x_i), or rho - f(x_i) for a one-class SVM
     group: np.ndarray
-    index: np.ndarray
+    row: np.ndarray
     X: Points
 
 
@@ -379,21 +399,21 @@ class _CoreSearch:
             if self.rounds >= limit:
                 self._give_up(StopReason.MAX_ITER, f"max_iter={limit} rounds")
                 return
-            if not len(found.index):
+            if not len(found.row):
                 self.accuracy *= 0.1
                 if self.accuracy < _TUNING.min_accuracy:
                     self._give_up(StopReason.ROUNDING, "rounding errors")
                     return
                 continue
-            if len(self.v) + len(found.index) > min(self.max_size, 2 * len(used)):
+            if len(self.v) + len(found.row) > min(self.max_size, 2 * len(used)):
                 self._drop_unused()
             room = self.max_size - len(self.v)
-            if room < min(_TUNING.min_added, len(found.index)):
+            if room < min(_TUNING.min_added, len(found.row)):
                 memory = f"the memory budget, which allows a core set of {self.max_size} points"
                 self._give_up(StopReason.GIVEN_UP, memory)
                 return
             best = np.argsort(-found.excess, kind="stable")[:room]
-            self._add(found.index[best], take(found.X, best))
+            self._add(found.row[best], take(found.X, best))
 
     def _give_up(self, stop: StopReason, reason: str) -> None:
         self.stop = stop
@@ -456,7 +476,7 @@ class _CoreSearch:
             if np.all(margin[S] < 1.0 + slack) and np.all(margin[is_outside] >= 1.0 - slack):
                 v = np.where(y * new_a > 0.0, new_a, 0.0)
                 self.v, self.f, self.m = v, self.K @ v, np.array([-new_b])
-                return abs(v.sum()) <= _TUNING.newton_sum * np.abs(v).sum()
+                return bool(abs(v.sum()) <= _TUNING.newton_sum * np.abs(v).sum())
             for _ in range(_TUNING.max_halvings):
                 trial = objective(new_a, new_b, new_Ka)
                 if trial < value:
