@@ -8,6 +8,7 @@ the command line, `pca` selects all suites whose names start with `pca-`.
 from . import (
     clusters,
     compress,
+    core_set,
     cost,
     features,
     first,
@@ -75,6 +76,7 @@ SUITES = {
     **gp.SUITES,
     "logistic": logistic.SUITE,
     **svm.SUITES,
+    "core-set": core_set.SUITE,
     **features.SUITES,
     "compress": compress.SUITE,
     "clusters": clusters.SUITE,

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import mercer
 from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge, to_primal
 from mercer.kernels import RBF, Jaccard, Linear, Select, Spectrum, WeisfeilerLehman
+from mercer.solvers import CoreSet
 from mercer.tables import Recipe, TableModel
 from tools.smoke import estimator_names
 
@@ -69,6 +70,10 @@ MODELS = (
         "process": (lambda: process().fit(X, X[:, 0]), NEW),
         "perceptron": (
             lambda: mercer.KernelPerceptron(random_state=np.random.RandomState(3)).fit(X, TWO),
+            NEW,
+        ),
+        "core_set": (
+            lambda: SVC(loss="squared_hinge", solver=CoreSet(0.01)).fit(X, THREE),
             NEW,
         ),
         "sparse": (lambda: SVC().fit(sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)), TWO), NEW),

@@ -743,6 +743,8 @@ ESTIMATORS = [
     SVC(kernel="linear", solver="primal"),
     SVC(C=10.0, kernel=RBF(2.0) + Matern(), class_weight="balanced", cache_size=1),
     SVC(solver="nystroem", landmarks="rpcholesky"),
+    SVC(loss="squared_hinge", solver="core-set"),
+    SVC(loss="squared_hinge"),
     SVC(kernel=MultipleKernel((RBF("median"), Linear()), "alignf"), C=10.0),
     # scikit-learn's checks have classes of 3 and 14 points, for which nu=0.5 is infeasible.  They
     # also use class weights of 1000 and 0.0001 and then require 87 % of the predictions in one
@@ -754,6 +756,7 @@ ESTIMATORS = [
     NuSVR(),
     OneClassSVM(),
     OneClassSVM(nu=0.1, kernel=Matern(nu=2.5)),
+    OneClassSVM(nu=0.1, solver="core-set"),
     SparseKernelRegressor(),
     SparseKernelClassifier(),
     SparseKernelClassifier(loss="squared_hinge"),

@@ -122,6 +122,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     solvers.BlockKrylov,
     solvers.BlockSMO,
     solvers.BoxInterior,
+    solvers.CoreSet,
     solvers.FallbackSolver,
     solvers.CanonicalCorrelations,
     solvers.Cholesky,

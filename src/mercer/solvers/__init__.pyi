@@ -126,7 +126,8 @@ from .risk import (
 from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
 from .risk import max_stored_cuts as max_stored_cuts
-from .svm import BlockSMO, BoxInterior, Dual, DualSolution
+from .svm import BlockSMO, BoxInterior, CoreProblem, CoreSet, Dual, DualSolution
+from .svm import CoreSolution as CoreSolution
 from .svm import DualProgress as DualProgress
 from .svm import FollowCallback as FollowCallback
 from .svm import ReadableRows as ReadableRows
@@ -153,6 +154,8 @@ __all__ = [
     "Cholesky",
     "Clusters",
     "ConjugateGradient",
+    "CoreProblem",
+    "CoreSet",
     "Cost",
     "CustomLoss",
     "CuttingPlanes",

@@ -472,8 +472,10 @@ def test_plan_of_each_method(mercer, people):
     result = json.loads(found.out)
     assert result["chosen"] == "smo"
     assert [option["reason"] for option in result["options"]] == [
-        *("the only exact method", "the kernel is not linear", "approximate")
+        *("fastest if many points are support vectors", "the kernel is not linear"),
+        *("approximate", result["options"][3]["reason"]),
     ]
+    assert "the time" in result["options"][3]["reason"]
     options = ("--columns", "age", "--target", "kind")
     assert json.loads(mercer("plan", "--json", "svc", people, *options).out)["chosen"] == "smo"
     assert "'foo' is not one of 'pca'" in mercer("plan", "foo", people).err
