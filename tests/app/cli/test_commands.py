@@ -293,7 +293,7 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         ),
         (("pca", people, "--columns", "age", "--set", "tol"), 2, "'tol' is not of the form NAME"),
         (("tune", "kmeans", people, "--columns", "age"), 2, "does not predict a target"),
-        (("compress", people, "-o", "x.mercer"), 2, "give either the number of points (-n) or --max-error, but"),
+        (("compress", people, "-o", "x"), 2, "give either the number of points (-n) or --max-e"),
     ]:
         done = mercer(*arguments)
         assert done.code == code, done
