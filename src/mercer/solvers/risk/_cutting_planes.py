@@ -428,9 +428,8 @@ class _CutSearch:
             X = take(self.risk.X, rows)
 
             def partial_norm(block: slice) -> np.ndarray:
-                return np.einsum(
-                    "ic,ic->c", G[rows[block]], self.risk.kernel(take(X, block), X) @ G[rows]
-                )
+                products = self.risk.kernel(take(X, block), X) @ G[rows]
+                return np.asarray(np.einsum("ic,ic->c", G[rows[block]], products))
 
             squares = ordered_sum(partial_norm, slices(len(rows), 500), 8)
             projected = np.square(self.basis.coordinates(G)).sum(axis=0)
@@ -477,7 +476,7 @@ class _CutModel:
 
     def coefficients(self) -> np.ndarray:
         """Return the coefficients of all cuts, g_t = sum_i coefficients[i, t] phi(x_i)."""
-        return (self.fractions * self.signed_weights).T
+        return np.transpose(self.fractions * self.signed_weights)
 
     def aggregated_cut(self) -> np.ndarray:
         """Return the coefficients of the convex combination of cuts that minimises the model."""
@@ -605,7 +604,7 @@ def _solve_simplex_qp(A: np.ndarray, offsets: np.ndarray, accuracy: float) -> np
     The relative error of the minimum is at most `accuracy`, except for rounding errors.
     """
     if A.shape[0] < A.shape[1]:
-        A = np.linalg.qr(A.T, mode="r").T
+        A = np.transpose(np.linalg.qr(A.T, mode="r"))
     problem = _SimplexQP(A, offsets)
     point = problem.start()
     for _ in range(_TUNING.max_qp_steps):

@@ -421,11 +421,11 @@ class Columns:
         self.risk, self.m = risk, len(Z)
         P = risk._prepared
         self._P, self._Q = P, risk.kernel.prepare(Z, like=P)
-        self._stored = None
+        self._stored: np.ndarray | None = None
         if 16 * len(P) * self.m > budget_in_bytes(risk.max_memory):
             return
-        if parts:
-            self._stored = np.hstack([part._stored for part in parts])
+        if parts:  # they are stored, because they are smaller
+            self._stored = np.hstack([part._stored for part in parts if part._stored is not None])
         else:
             stored = np.empty((len(P), self.m))
             self._run_over_rows(
