@@ -1,3 +1,4 @@
+from ._accelerate import AcceleratedModel, accelerate
 from ._convert import compress, to_dual, to_primal
 from ._kernel_kmeans import KernelKMeans
 from ._kernel_neighbors import (
@@ -100,6 +101,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "Tuned",
+    "accelerate",
     "compress",
     "search_kernels",
     "to_dual",
