@@ -1,8 +1,8 @@
 """Fast predictions that are identical to those of a model: `accelerate`.
 
-A prediction usually needs only the sign of f(x), or the largest of several functions.  It is decided
-as soon as an approximation g(x) and a proven bound on |f(x) - g(x)| imply it.  Only points that
-remain undecided are passed to the model itself.
+A prediction usually needs only the sign of f(x), or the largest of several functions.  It is
+decided as soon as an approximation g(x) and a proven bound on |f(x) - g(x)| imply it.  Only points
+that remain undecided are passed to the model itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import scipy.linalg
@@ -69,6 +69,10 @@ class _AccelerationTuning:
     # Cost of evaluating the exponential and of one point of a level, in multiplications.
     exponential_cost: float = 16.0
     level_cost: float = 2000.0
+    # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
+    max_bound: float = 16.0
+    # Functions with a larger sum of |a_i| need a better bound on their rounding errors.
+    max_unweighted: float = 500.0
     # The regularisation of the guess: ridge * |g|^2 * (sample size / number of points).
     ridge: float = 1e-4
 
@@ -311,21 +315,32 @@ class AcceleratedModel:
         return np.triu_indices(len(self.model.classes_), 1)
 
     @cached_property
-    def _classes(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """For each class, the points, coefficients, intercepts and sums of its pairs.
-
-        The function of each pair is positive where the class wins.
-        """
-        A, sizes, parts = self.model.expansion_.coefficients, self._sizes, []
+    def _classes(self) -> list[_OneAgainstOthers]:
+        """The functions of the pairs of each class."""
+        A, sizes = self.model.expansion_.coefficients, self._sizes
         first, second = self._pairs
+        parts = []
         for c in range(len(self.model.classes_)):
             pairs = np.flatnonzero((first == c) | (second == c))
             signs = np.where(first[pairs] == c, 1.0, -1.0)
-            V = A[:, pairs]
-            rows = np.flatnonzero(V.any(axis=1))
-            V = V[rows] * signs
-            parts.append((rows, V, self._offset[pairs] * signs, sizes[rows] @ np.abs(V)))
+            rows = np.flatnonzero(A[:, pairs].any(axis=1))
+            V = A[np.ix_(rows, pairs)] * signs
+            sums = sizes[rows] @ np.abs(V)
+            is_heavy = sums > _TUNING.max_unweighted * sizes.max()
+            heavy = np.flatnonzero(is_heavy & self._evaluators[0].is_gaussian)
+            V = np.hstack([V, np.abs(V[:, heavy])])
+            parts.append(_OneAgainstOthers(rows, V, self._offset[pairs] * signs, sums, heavy))
         return parts
+
+
+class _OneAgainstOthers(NamedTuple):
+    """The functions of all pairs of one class, which are positive where this class wins."""
+
+    points: np.ndarray  # the points of the model that occur in one of these functions
+    coefficients: np.ndarray  # those of the q - 1 functions, and absolute ones of the heavy ones
+    offset: np.ndarray
+    sums: np.ndarray  # the sums of |a_i| sqrt(k(z_i, z_i))
+    heavy: np.ndarray  # functions with many points, for which sum_i |a_i| k(x, z_i) is computed
 
 
 class _Cascade:
@@ -392,9 +407,8 @@ class _Cascade:
         """
         fast, c = self._fast, self._evaluator.factor
         weighted = sums[:, -1:] if is_exact and sums.shape[1] > len(fast.model.expansion_) else None
-        error = value_errors(
-            self._evaluator, rows, fast._absolute_sums[level] * np.sqrt(c), weighted
-        )
+        absolute = fast._absolute_sums[level] * np.sqrt(c)
+        error = value_errors(self._evaluator, rows, sums.shape[1], absolute, weighted)
         if is_exact:
             return error
         return error + fast.residuals[level] * power(
@@ -422,33 +436,34 @@ class _Cascade:
         active, tried = np.arange(n), np.zeros((n, q), dtype=bool)
         for attempt in range(_TUNING.max_candidates):
             tried[active, candidates[active]] = True
-            groups = [active[candidates[active] == c] for c in range(q)]
             jobs = [
                 (c, rows[part])
-                for c, rows in enumerate(groups)
+                for c in range(q)
+                for rows in [active[candidates[active] == c]]
                 for part in slices(len(rows), _TUNING.strip_rows)
             ]
             rivals = np.full(n, -1, dtype=np.intp)
-
-            def certify(job: tuple[int, np.ndarray]) -> Iterator[None]:
-                (c, index), others = job, np.delete(np.arange(q), job[0])
-                columns, V, offset, sums = fast._classes[c]
-                rows = self._rows.take(index)
-                values = yield from self._products(rows, columns, V)
-                values += offset
-                error = value_errors(self._evaluator, rows, sums * np.sqrt(self._evaluator.factor))
-                wins = np.all(values > error, axis=1)
-                self.result[index[wins]], self.level[index[wins]] = c, attempt
-                worst = values.argmin(axis=1)
-                loses = np.min(values + error, axis=1) < 0.0
-                rivals[index[loses]] = others[worst[loses]]
-
-            run_in_threads(certify, jobs, n_threads)
-            candidates = np.maximum(rivals, 0)
-            active = active[(rivals[active] >= 0)]
+            run_in_threads(partial(self._certify, rivals, attempt), jobs, n_threads)
+            active = active[rivals[active] >= 0]
+            candidates[active] = rivals[active]
             active = active[~tried[active, candidates[active]]]
-            if not active.size:
-                return
+
+    def _certify(
+        self, rivals: np.ndarray, attempt: int, job: tuple[int, np.ndarray]
+    ) -> Iterator[None]:
+        """Certify that points belong to a class, or write the class to try next to `rivals`."""
+        (c, index), q = job, len(self._fast.model.classes_)
+        own, others = self._fast._classes[c], np.delete(np.arange(q), c)
+        rows = self._rows.take(index)
+        sums = yield from self._products(rows, own.points, own.coefficients)
+        values, weighted = sums[:, : q - 1] + own.offset, np.full((len(index), q - 1), np.inf)
+        weighted[:, own.heavy] = sums[:, q - 1 :]
+        absolute = own.sums * np.sqrt(self._evaluator.factor)
+        error = value_errors(self._evaluator, rows, sums.shape[1], absolute, weighted)
+        wins = np.all(values > error, axis=1)
+        self.result[index[wins]], self.level[index[wins]] = c, attempt
+        loses = np.min(values + error, axis=1) < 0.0
+        rivals[index[loses]] = others[values[loses].argmin(axis=1)]
 
 
 def power(diagonal: np.ndarray, largest: np.ndarray, size: float) -> np.ndarray:
@@ -548,15 +563,14 @@ def accelerate(
     -----
     Three methods are combined.
 
-    * A Gaussian kernel is evaluated in float32, with a bound on the rounding errors.  If all columns
-      are 0 or 1, it is computed from the number of different columns.
+    * A Gaussian kernel is evaluated in float32, with a bound on the rounding errors.  If all
+      columns are 0 or 1, it is computed from the number of different columns.
     * For several classes, `SVC` has one function f for each pair.  If the functions of one class
-      are positive against all other classes, no other class can have as many votes.  A fast guess of
-      the class therefore saves all other functions.
+      are positive against all other classes, no other class can have as many votes.  A fast guess
+      of the class therefore saves all other functions.
     * For a single function or one per class, g is the projection of f on the span of k(z, .) for
-      some of the points, and |f(x) - g(x)| <= |f - g| P(x), with the RKHS norm and the distance P(x)
-      of x from the points in feature space.  Levels with more and more points use each kernel value
-      once.
+      some of the points z, and |f(x) - g(x)| <= |f - g| P(x), with the RKHS norm and the distance
+      P(x) of x from this span in feature space.  Levels of increasing size evaluate each point once.
 
     A prediction is identical because the bound exceeds all rounding errors of the model, whose own
     value of f depends on the number of points that are predicted together.  If a value of f is 0 up
@@ -683,7 +697,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     R = np.asarray(f.kernel(take(f.points, order[:most])))
     mean, best = targets.mean(axis=0), np.inf
     sizes = sorted({min(most, max(q, int(n * r))) for r in _TUNING.fractions[:3]})
-    work = np.mean([len(rows) for rows, *_ in fast._classes])
+    work = np.mean([len(part.points) for part in fast._classes])
     unit = _unit_cost(f)
     for m in sizes:
         Phi = K[:half, :m]
@@ -711,7 +725,7 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray) -
     """Choose the points of the levels greedily, and the levels with the smallest predicted cost."""
     f = fast.model.expansion_
     evaluator, n, unit = fast._evaluators[-1], length(f.points), _unit_cost(f)
-    decided, bounds = np.zeros(len(values), dtype=bool), []
+    bounds: list[Any] = []
     steps = GreedyProjection(f, sample)
     sizes = [m for r in _TUNING.fractions if 8 <= (m := int(n * r)) <= _TUNING.max_level]
     for m in sizes:
@@ -720,12 +734,11 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray) -
         B, residual = steps.projection()
         size = float(fast._sizes.max())
         errors = residual * power(steps.diagonal, steps.largest, size)
-        done, _ = decide(
-            steps.sample_values(B) + _offset(fast.model), errors, fast.kind, fast.tolerance
-        )
+        g = steps.sample_values(B) + _offset(fast.model)
+        done, _ = decide(g, errors, fast.kind, fast.tolerance)
         bounds.append((m, B, residual, done))
-        decided |= done
-        if 16 * m >= n and decided.mean() < 0.02:
+        limits = fast.tolerance if fast.kind == "value" else np.median(np.abs(g))
+        if 32 * m >= n and np.median(errors) > _TUNING.max_bound * limits:
             break  # the bounds are far too large, and a few more points would not change this
     relative = 0.5 if evaluator.is_single else 1.0
     exact = np.zeros(len(values), dtype=bool)

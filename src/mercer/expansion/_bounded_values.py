@@ -22,6 +22,8 @@ from .._core import Points, as_vectors, jit, length, slices
 from ..kernels import RBF, Kernel, Scale, Sum, White, exp_inplace
 
 _TILE_ROWS, _TILE_COLUMNS = 384, 256
+# Up to this many functions, converting a tile to float64 takes little time.
+_MAX_DOUBLE_FUNCTIONS = 6
 _UNIT = 2.0**-24  # the unit roundoff u of float32
 # Sparse points with more columns than this are not converted to dense rows.
 _MAX_DENSE_COLUMNS = 2048
@@ -221,18 +223,29 @@ def add_products(
     """
     dtype = np.float32 if evaluator.is_single else np.float64
     scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
+    in_double = _sums_in_double(evaluator, V.shape[1])
     for block in slices(len(columns), _TILE_COLUMNS):
-        Q, Vb = evaluator.columns(columns[block]), np.ascontiguousarray(V[block], dtype=dtype)
+        Q = evaluator.columns(columns[block])
+        Vb = np.ascontiguousarray(V[block], dtype=np.float64 if in_double else dtype)
         for part in slices(len(out), _TILE_ROWS):
             yield
             T = evaluator.tile(rows.values[part], Q, scratch)
-            out[part] += T @ Vb
+            out[part] += (T.astype(np.float64) if in_double else T) @ Vb
             if largest is not None:
                 np.maximum(largest[part], T.max(axis=1), out=largest[part])
 
 
+def _sums_in_double(evaluator: Evaluator, n_functions: int) -> bool:
+    """Whether `add_products` multiplies tiles by V in float64."""
+    return not evaluator.is_single or n_functions <= _MAX_DOUBLE_FUNCTIONS
+
+
 def value_errors(
-    evaluator: Evaluator, rows: Rows, sums: np.ndarray, weighted: np.ndarray | None = None
+    evaluator: Evaluator,
+    rows: Rows,
+    n_functions: int,
+    sums: np.ndarray,
+    weighted: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return bounds on the errors of the sums that `add_products` computed, shape (n, m).
 
@@ -242,12 +255,15 @@ def value_errors(
         The evaluator that computed the values by `add_products`.
     rows : Rows
         The n points x.
+    n_functions : int
+        The number of columns of V.
     sums : ndarray of shape (m,)
         The sums of |V_i| sqrt(k(z_i, z_i) / c).
     weighted : ndarray of shape (n, m) or None, default=None
-        The computed values of sum_i |V_i| k(x, z_i) / c, for a kernel that is positive.
+        The computed values of sum_i |V_i| k(x, z_i) / c, for a kernel that is positive; inf if they
+        are not known.
     """
-    unit = _UNIT if evaluator.is_single else 2.0**-53
+    unit = 2.0**-53 if _sums_in_double(evaluator, n_functions) else _UNIT
     n = 1.01 * (_TILE_COLUMNS + 3) * unit
     scale = np.sqrt(rows.diagonal / evaluator.factor)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
