@@ -107,7 +107,9 @@ class AcceleratedModel:
     expected : ndarray
         The fractions of predictions that are expected to be decided at each level, and by the
         model.
-    max_memory : int, str or None
+    precision : {"float32", "float64"}, default="float32"
+        The precision of Gaussian kernels.  Other kernels are computed in float64.
+    max_memory : int, str or None, default=None
         Memory budget of predictions.
 
     Attributes
@@ -138,6 +140,7 @@ class AcceleratedModel:
     coefficients: list
     residuals: np.ndarray
     expected: np.ndarray
+    precision: str = "float32"
     max_memory: MemoryLimit = None
     statistics_: dict = field(default_factory=dict)
 
@@ -241,11 +244,11 @@ class AcceleratedModel:
     @property
     def level_names(self) -> list[str]:
         """The names of the levels, in order; the last one is the model itself."""
+        if not self._is_useful:
+            return ["model"]
         if self.kind == "pairs":
             tries = [f"candidate {i + 1}" for i in range(_TUNING.max_candidates)]
             return [*tries, "model"]
-        if not self._is_useful:
-            return ["model"]
         return [*(f"{m} points" for m in self.ends.tolist()), "model"]
 
     # ------------------------------------------------------------------ derived quantities
@@ -253,7 +256,7 @@ class AcceleratedModel:
     @property
     def _is_useful(self) -> bool:
         """Whether there is any level below the model itself."""
-        return self.kind == "pairs" or len(self.ends) > 0
+        return len(self.ends) > 0
 
     def _chunk_rows(self, points: Points) -> int:
         """Return the number of points to process at a time, within the memory budget."""
@@ -265,7 +268,8 @@ class AcceleratedModel:
 
     @cached_property
     def _evaluators(self) -> list[Evaluator]:
-        return make_evaluators(self.model.expansion_.kernel, self.model.expansion_.points)
+        f = self.model.expansion_
+        return make_evaluators(f.kernel, f.points, single=self.precision == "float32")
 
     @cached_property
     def _is_flat(self) -> bool:
@@ -294,11 +298,12 @@ class AcceleratedModel:
         the kernel is positive.
         """
         A, blocks, start = self.model.expansion_.coefficients, [], 0
+        weights = self._evaluators[-1].weights[:, None]
         has_absolute = A.shape[1] == 1 and self._evaluators[0].is_gaussian
         for end in self.ends.tolist():
             rows = self.order[start:end]
             later = [B[start:end] for B in self.coefficients if len(B) >= end]
-            absolute = [np.abs(A[rows])] if has_absolute else []
+            absolute = [np.abs(A[rows]) * weights[rows]] if has_absolute else []
             blocks.append((rows, np.hstack([*later, A[rows], *absolute])))
             start = end
         return blocks
@@ -328,7 +333,8 @@ class AcceleratedModel:
             sums = sizes[rows] @ np.abs(V)
             is_heavy = sums > _TUNING.max_unweighted * sizes.max()
             heavy = np.flatnonzero(is_heavy & self._evaluators[0].is_gaussian)
-            V = np.hstack([V, np.abs(V[:, heavy])])
+            weights = self._evaluators[-1].weights[rows, None]
+            V = np.hstack([V, np.abs(V[:, heavy]) * weights])
             parts.append(_OneAgainstOthers(rows, V, self._offset[pairs] * signs, sums, heavy))
         return parts
 
@@ -412,7 +418,7 @@ class _Cascade:
         if is_exact:
             return error
         return error + fast.residuals[level] * power(
-            rows.diagonal, c * largest / (1.0 + rows.relative), fast._sizes.max()
+            rows.diagonal, c * (largest - rows.absolute), fast._sizes.max()
         )
 
     # ------------------------------------------------------------------ pairs of classes
@@ -569,8 +575,9 @@ def accelerate(
       are positive against all other classes, no other class can have as many votes.  A fast guess
       of the class therefore saves all other functions.
     * For a single function or one per class, g is the projection of f on the span of k(z, .) for
-      some of the points z, and |f(x) - g(x)| <= |f - g| P(x), with the RKHS norm and the distance
-      P(x) of x from this span in feature space.  Levels of increasing size evaluate each point once.
+      some of the points z, and |f(x) - g(x)| <= |f - g| P(x), where |f - g| is the RKHS norm and
+      P(x) the distance of x from this span in feature space.  A level reuses the kernel values of
+      the previous levels.
 
     A prediction is identical because the bound exceeds all rounding errors of the model, whose own
     value of f depends on the number of points that are predicted together.  If a value of f is 0 up
@@ -610,7 +617,8 @@ def accelerate(
     empty: Any = np.empty(0, dtype=np.intp)
     fast = AcceleratedModel(
         *(model, float(tolerance) if kind == "value" else None, kind, empty, empty, []),
-        *(np.empty((0, len(f))), np.ones(1), max_memory),
+        *(np.empty((0, len(f))), np.ones(1)),
+        max_memory=max_memory,
     )
     if kind == "pairs":
         _choose_guess(fast, sample, values, rng)
@@ -695,10 +703,19 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     most = min(n, max(q, min(_TUNING.max_level, int(n * max(_TUNING.fractions[:3])))))
     K = np.asarray(gram(f.kernel, sample, take(f.points, order[:most])).to_array())
     R = np.asarray(f.kernel(take(f.points, order[:most])))
-    mean, best = targets.mean(axis=0), np.inf
+    mean, best = targets.mean(axis=0), float(n)
     sizes = sorted({min(most, max(q, int(n * r))) for r in _TUNING.fractions[:3]})
-    work = np.mean([len(part.points) for part in fast._classes])
-    unit = _unit_cost(f)
+    work = np.array([len(part.points) for part in fast._classes])[winner].mean()
+    evaluator = fast._evaluators[-1]
+    options = {"float64": (1.0, 0.0)}  # relative cost, and fraction that remains undecided
+    if evaluator.is_gaussian:
+        few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
+        weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
+        rows = evaluator.rows(take(sample, few))
+        errors = value_errors(evaluator, rows, 2 * q, fast._sizes @ A, weighted)
+        is_relevant = (first == winner[few, None]) | (second == winner[few, None])
+        uncertain = (np.abs(values[few]) <= errors) & is_relevant
+        options["float32"] = (0.5, float(uncertain.any(axis=1).mean()))
     for m in sizes:
         Phi = K[:half, :m]
         C = Phi.T @ Phi + _TUNING.ridge * half / m * R[:m, :m]
@@ -706,13 +723,18 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         B = scipy.linalg.solve(C, Phi.T @ (targets[:half] - mean), assume_a="pos")
         ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_candidates]
         hits = (ranked == winner[half:, None]).mean(axis=0)
-        # A wrong guess costs at least one more attempt.
-        cost = (m + work * (2.0 - hits[0])) * unit
-        if cost < best:
-            best = cost
-            fast.order, fast.coefficients = order[:m], [B, mean]
-            fast.ends = np.array([m])
-            fast.expected = np.append(hits, max(0.0, 1.0 - hits.sum()))
+        for precision, (relative, undecided) in options.items():
+            # A wrong guess costs at least one more attempt.
+            cost = (m + work * (2.0 - hits[0])) * relative + n * undecided
+            if cost < best:
+                best, fast.precision = cost, precision
+                fast.order, fast.coefficients = order[:m], [B, mean]
+                fast.ends = np.array([m])
+                expected = hits * (1.0 - undecided)
+    if fast.ends.size:
+        fast.expected = np.append(expected, 1.0 - expected.sum())
+    if fast.precision == "float64" and evaluator.is_gaussian:
+        del fast._evaluators, fast._classes
 
 
 def _unit_cost(f: Expansion) -> float:
@@ -744,10 +766,14 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray) -
     exact = np.zeros(len(values), dtype=bool)
     if evaluator.is_gaussian:
         rows = evaluator.rows(sample)
-        absolute = (np.abs(f.coefficients).sum(axis=0)) * evaluator.factor
-        exact, _ = decide(
-            values, value_errors(evaluator, rows, absolute), fast.kind, fast.tolerance
-        )
+        absolute = np.abs(f.coefficients)
+        weighted = None
+        if len(f) == 1:
+            total = Expansion(f.kernel, f.points, absolute * evaluator.weights[:, None])
+            weighted = total(sample)
+        sums = absolute.sum(axis=0) * evaluator.factor
+        errors = value_errors(evaluator, rows, len(f), sums, weighted)
+        exact, _ = decide(values, errors, fast.kind, fast.tolerance)
     best = (1.0 * n * unit, (), False)
     for chosen in range(2 ** len(bounds)):
         subset = [b for i, b in enumerate(bounds) if chosen >> i & 1]

@@ -36,7 +36,7 @@ class Rows(NamedTuple):
     """Query points in the form of an evaluator, with bounds for each of them."""
 
     values: Any  # an array or prepared points, of which rows can be selected
-    relative: np.ndarray  # bounds on the relative errors of k(x, z)
+    relative: np.ndarray  # bounds on the relative errors of k(x, z), divided by `weights`
     absolute: np.ndarray  # bounds on the errors relative to sqrt(k(x, x) k(z, z))
     diagonal: np.ndarray  # k(x, x)
 
@@ -62,7 +62,10 @@ class GaussianEvaluator:
         d = Z.shape[1]
         self._right[:, :d] *= np.float32(-2.0)
         self._right[:, d:] = self._right[:, d:][:, ::-1]
-        self.radius = float(np.sqrt(norms.max(initial=0.0)))
+        norms = np.sqrt(norms)
+        self._radius, self._typical = float(norms.max()), 1.5 * float(np.median(norms)) + 1e-3
+        # As |y| + |w| <= max(1, |y| / r) (r + |w|), errors have a factor that depends only on w.
+        self.weights = (1.0 + norms / self._typical) ** 2
 
     @property
     def n_columns(self) -> int:
@@ -87,12 +90,13 @@ class GaussianEvaluator:
         rows, norms = self._augmented(X)
         with np.errstate(over="ignore", invalid="ignore"):
             y, unit = np.sqrt(norms), _UNIT * (0.5 * (rows.shape[1] + 4) + 2.0) * 1.01
-            square = (y + self.radius) ** 2
-            relative = np.expm1(unit * square + 8.0 * _UNIT)
+            square = (y + self._radius) ** 2
+            growth = np.exp(unit * square + 8.0 * _UNIT)
+            relative = (unit * np.maximum(self._typical, y) ** 2 + 8.0 * _UNIT) * growth
             # With t = |w| - |y|, k is at most exp(-t^2 / 2), and (2 |y| + t)^2 exp(-t^2 / 2) is at
             # most 4 |y|^2 + 2.43 |y| + 0.74.  Distant points z therefore have a small error.
             square = np.minimum(square, 4.0 * norms + 2.43 * y + 0.74)
-            absolute = (unit * square + 8.0 * _UNIT) * (1.0 + relative)
+            absolute = (unit * square + 8.0 * _UNIT) * growth
         for error in (relative, absolute):
             error[~np.isfinite(error)] = np.inf
         return Rows(rows, relative, absolute, np.full(len(rows), self.factor))
@@ -121,6 +125,7 @@ class BinaryEvaluator:
         d = Z.shape[1]
         self.factor, self.n_columns, self._d = factor, len(Z), d
         self._words = np.ascontiguousarray(_pack_bits(Z).T)
+        self.weights = np.ones(len(Z))
         self._table = np.exp(-0.5 * inverse[0] ** 2 * np.arange(d + 1))
 
     def rows(self, X: Points) -> Rows:
@@ -148,6 +153,7 @@ class TileEvaluator:
 
     def __init__(self, kernel: Kernel, Z: Points) -> None:
         self._kernel, self._prepared, self.n_columns = kernel, kernel.prepare(Z), length(Z)
+        self.weights = np.ones(length(Z))
 
     def rows(self, X: Points) -> Rows:
         """Return prepared query points."""
@@ -186,12 +192,15 @@ def gaussian_form(kernel: Kernel, n_columns: int) -> tuple[float, np.ndarray] | 
     return 1.0, 1.0 / scale
 
 
-def make_evaluators(kernel: Kernel, Z: Points) -> list[Evaluator]:
+def make_evaluators(kernel: Kernel, Z: Points, single: bool = True) -> list[Evaluator]:
     """Return the evaluators for a kernel and points z, the fastest first.
 
-    `BinaryEvaluator` is only valid for binary queries.
+    `BinaryEvaluator` is only valid for binary queries.  If `single` is False, there is only a
+    `TileEvaluator`.
     """
-    is_matrix = kernel.domain.on_vectors and (sp.issparse(Z) or isinstance(Z, np.ndarray))
+    is_matrix = (
+        single and kernel.domain.on_vectors and (sp.issparse(Z) or isinstance(Z, np.ndarray))
+    )
     form = gaussian_form(kernel, Z.shape[1]) if is_matrix else None
     if form is None or form[0] <= 0.0 or (sp.issparse(Z) and Z.shape[1] > _MAX_DENSE_COLUMNS):
         return [TileEvaluator(kernel, Z)]
@@ -260,8 +269,8 @@ def value_errors(
     sums : ndarray of shape (m,)
         The sums of |V_i| sqrt(k(z_i, z_i) / c).
     weighted : ndarray of shape (n, m) or None, default=None
-        The computed values of sum_i |V_i| k(x, z_i) / c, for a kernel that is positive; inf if they
-        are not known.
+        The computed values of sum_i |V_i| weights_i k(x, z_i) / c, for a kernel that is positive;
+        inf if they are not known.
     """
     unit = 2.0**-53 if _sums_in_double(evaluator, n_functions) else _UNIT
     n = 1.01 * (_TILE_COLUMNS + 3) * unit
