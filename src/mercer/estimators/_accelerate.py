@@ -73,6 +73,8 @@ class _AccelerationTuning:
     max_bound: float = 16.0
     # Functions with a larger sum of |a_i| need a better bound on their rounding errors.
     max_unweighted: float = 500.0
+    # Levels are only used if their predicted cost is below this fraction of that of the model.
+    largest_cost: float = 0.8
     # The regularisation of the guess: ridge * |g|^2 * (sample size / number of points).
     ridge: float = 1e-4
 
@@ -703,7 +705,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     most = min(n, max(q, min(_TUNING.max_level, int(n * max(_TUNING.fractions[:3])))))
     K = np.asarray(gram(f.kernel, sample, take(f.points, order[:most])).to_array())
     R = np.asarray(f.kernel(take(f.points, order[:most])))
-    mean, best = targets.mean(axis=0), float(n)
+    mean, best = targets.mean(axis=0), _TUNING.largest_cost * n
     sizes = sorted({min(most, max(q, int(n * r))) for r in _TUNING.fractions[:3]})
     work = np.array([len(part.points) for part in fast._classes])[winner].mean()
     evaluator = fast._evaluators[-1]
@@ -774,7 +776,7 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray) -
         sums = absolute.sum(axis=0) * evaluator.factor
         errors = value_errors(evaluator, rows, len(f), sums, weighted)
         exact, _ = decide(values, errors, fast.kind, fast.tolerance)
-    best = (1.0 * n * unit, (), False)
+    best: Any = (_TUNING.largest_cost * n * unit, (), False)
     for chosen in range(2 ** len(bounds)):
         subset = [b for i, b in enumerate(bounds) if chosen >> i & 1]
         for has_exact in (False, True) if evaluator.is_gaussian else (False,):

@@ -22,7 +22,7 @@ from .._core import Points, as_vectors, jit, length, slices
 from ..kernels import RBF, Kernel, Scale, Sum, White, exp_inplace
 
 _TILE_ROWS, _TILE_COLUMNS = 384, 256
-# Up to this many functions, converting a tile to float64 takes little time.
+# Up to this many functions, sums in float64 take little time.
 _MAX_DOUBLE_FUNCTIONS = 6
 _UNIT = 2.0**-24  # the unit roundoff u of float32
 # Sparse points with more columns than this are not converted to dense rows.
@@ -232,14 +232,18 @@ def add_products(
     """
     dtype = np.float32 if evaluator.is_single else np.float64
     scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
-    in_double = _sums_in_double(evaluator, V.shape[1])
+    in_double = V.shape[1] <= _MAX_DOUBLE_FUNCTIONS
     for block in slices(len(columns), _TILE_COLUMNS):
         Q = evaluator.columns(columns[block])
-        Vb = np.ascontiguousarray(V[block], dtype=np.float64 if in_double else dtype)
+        Vb = np.ascontiguousarray(V[block], dtype=dtype)
+        Vt = np.ascontiguousarray(V[block].T)
         for part in slices(len(out), _TILE_ROWS):
             yield
             T = evaluator.tile(rows.values[part], Q, scratch)
-            out[part] += (T.astype(np.float64) if in_double else T) @ Vb
+            if in_double:
+                _add_product(T, Vt, out[part])
+            else:
+                out[part] += T @ Vb
             if largest is not None:
                 np.maximum(largest[part], T.max(axis=1), out=largest[part])
 
@@ -247,6 +251,23 @@ def add_products(
 def _sums_in_double(evaluator: Evaluator, n_functions: int) -> bool:
     """Whether `add_products` multiplies tiles by V in float64."""
     return not evaluator.is_single or n_functions <= _MAX_DOUBLE_FUNCTIONS
+
+
+@jit("reassoc", "nsz")
+def _add_product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
+    """Add T V to `out` in float64; Vt is the transpose of V, and T may be in float32."""
+    for i in range(T.shape[0]):
+        row = T[i]
+        for c in range(Vt.shape[0]):
+            v, total = Vt[c], 0.0
+            for j in range(row.shape[0]):
+                total += row[j] * v[j]
+            out[i, c] += total
+
+
+@_add_product.without_numba
+def _add_product_numpy(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
+    out += T.astype(np.float64) @ Vt.T
 
 
 def value_errors(
