@@ -6,6 +6,7 @@ the command line, `pca` selects all suites whose names start with `pca-`.
 """
 
 from . import (
+    accelerate,
     clusters,
     compress,
     cost,
@@ -76,6 +77,7 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     **features.SUITES,
+    "accelerate": accelerate.SUITE,
     "compress": compress.SUITE,
     "clusters": clusters.SUITE,
     "neighbours": neighbours.SUITE,
