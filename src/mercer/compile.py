@@ -186,6 +186,9 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_N_POINTS) % 10)
     streamed = estimators.SVC(cache_size=2)  # in MB: too small to store the kernel matrix
     yield "SVC, one pair at a time", partial(streamed.fit, large[:800], np.arange(800) % 20)
+    binary = np.round(X)
+    for Z in (X, binary):
+        yield "accelerate", partial(_accelerate, estimators.SVC(), Z)
     y = X[:, 0] + X[:, 1]
     yield "thin", partial(means.thin, large[:64], 8)
     yield "two_sample_test", partial(means.two_sample_test, X, X + 0.1)
@@ -202,6 +205,12 @@ def _fit(model: Any, X: np.ndarray) -> None:
     for method in ("predict", "transform"):
         if hasattr(model, method):
             getattr(model, method)(X)
+
+
+def _accelerate(model: Any, X: np.ndarray) -> None:
+    """Accelerate a model with two classes, and predict."""
+    model.fit(X, np.arange(len(X)) % 2)
+    estimators.accelerate(model).predict(X)
 
 
 def _variants() -> list[Any]:
