@@ -13,7 +13,7 @@ import mercer
 from mercer import SVC, SVR, KernelRidge, NuSVC, OneClassSVM, accelerate
 from mercer.estimators._accelerate import GreedyProjection, decide, power
 from mercer.expansion import Expansion, add_products, is_binary, make_evaluators, value_errors
-from mercer.kernels import RBF, Laplacian, Linear, Sigmoid, Spectrum, White
+from mercer.kernels import RBF, Distance, Laplacian, Linear, Spectrum, White
 
 rng = np.random.default_rng(0)
 
@@ -305,10 +305,10 @@ X, Y = clusters(60, 3, 2)
         (mercer.KernelPCA(2).fit(X), "supports support vector machines"),
         (SVC(kernel="precomputed").fit(X @ X.T, Y), "kernel is precomputed"),
         (mercer.to_primal(KernelRidge(kernel="linear").fit(X, Y)), "already a linear model"),
-        (SVC(kernel=Sigmoid(0.01)).fit(X, Y), "known to be a Mercer kernel"),
+        (SVC(kernel=Distance()).fit(X, Y), "known to be a Mercer kernel"),
         (42, "got int"),
     ],
-    ids=["KernelPCA", "precomputed", "primal", "sigmoid", "int"],
+    ids=["KernelPCA", "precomputed", "primal", "distance", "int"],
 )
 def test_models_that_are_not_supported(model, message):
     with pytest.raises(TypeError, match=message):
