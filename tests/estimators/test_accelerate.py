@@ -59,13 +59,13 @@ def test_identical_classes(name):
     X, y = clusters(600, d, q)
     model = clone(model).fit(X, y)
     fast = accelerate(model, X)
-    Q = np.concatenate([clusters(4000, d, q, seed=1)[0], 1e3 * X[:20], X[:20]])
+    Q = np.concatenate([clusters(2000, d, q, seed=1)[0], 1e3 * X[:20], X[:20]])
     wanted = model.predict(Q)
     result = fast.predict(Q)
     assert result.dtype == wanted.dtype
     np.testing.assert_array_equal(result, wanted)
     assert sum(fast.statistics_.values()) == len(Q)
-    near = boundary(model, Q[:400], Q[400:800])
+    near = boundary(model, Q[:200], Q[200:400])
     assert len(near) > 20
     np.testing.assert_array_equal(fast.predict(near), model.predict(near))
     for rows in (Q[:1], Q[:3]):
@@ -80,9 +80,9 @@ def test_most_predictions_do_not_need_the_model():
     assert fast.statistics_["model"] < 0.1 * 3000
     assert "observed" in fast.plan()
     one = accelerate(OneClassSVM(nu=0.2).fit(X), X)
-    one.predict(X)
+    one.predict(clusters(3000, 8, 6, spread=1.5, seed=1)[0])
     assert len(one.ends) > 1
-    assert one.statistics_["model"] == 0
+    assert one.statistics_["model"] < 0.01 * 3000
 
 
 @pytest.mark.parametrize("labels", [np.array(["a", "bb", "ccc"]), np.array([-3, 7, 100])])
@@ -151,7 +151,7 @@ def test_bounds_on_rounding_errors(d, n_functions):
     tighter = value_errors(evaluator, rows, n_functions, sums, weighted)
     assert np.all(differences <= tighter)
     assert np.all(tighter <= bound)
-    assert bound[:100].max() < 1e-2 * sums.max()
+    assert np.median(bound / sums) < 1e-3
 
 
 def test_projection():

@@ -68,7 +68,7 @@ class _AccelerationTuning:
     max_candidates: int = 3
     # Cost of evaluating the exponential and of one point of a level, in multiplications.
     exponential_cost: float = 16.0
-    level_cost: float = 2000.0
+    level_cost: float = 300.0
     # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
     max_bound: float = 16.0
     # Functions with a larger sum of |a_i| need a better bound on their rounding errors.
@@ -205,9 +205,12 @@ class AcceleratedModel:
         """
         points = self.model._check_new(X)
         n, results = length(points), []
-        if any(options.values()) or n == 0 or not self._is_useful:
+        if any(options.values()) or n == 0:
             return self.model.predict(X, **options)
         counts = np.zeros(len(self.level_names), dtype=np.int64)
+        if not self._is_useful:
+            self._count([n])
+            return self.model.predict(X)
         for part in slices(n, self._chunk_rows(points)):
             block = take(points, part)
             binary = len(self._evaluators) == 1 or is_binary(block)
@@ -223,9 +226,12 @@ class AcceleratedModel:
                 result[undecided] = self.model.predict(take(source, part.start + undecided))
             results.append(result)
             counts += np.bincount(level, minlength=len(counts))
-        for name, count in zip(self.level_names, counts.tolist(), strict=True):
-            self.statistics_[name] = self.statistics_.get(name, 0) + count
+        self._count(counts.tolist())
         return np.concatenate(results)
+
+    def _count(self, counts: list[int]) -> None:
+        for name, count in zip(self.level_names, counts, strict=True):
+            self.statistics_[name] = self.statistics_.get(name, 0) + count
 
     def plan(self) -> str:
         """Return a table of the levels, with the fraction of points that each decides.
