@@ -208,7 +208,7 @@ REGRESSORS = {
 @pytest.mark.parametrize("tolerance", [None, 0.1])
 def test_regression(name, tolerance):
     X = rng.standard_normal((900, 2))
-    y = np.sin(X[:, 0]) + 5.0
+    y = np.sin(X[:, 0]) + 5.0 + 0.3 * rng.standard_normal(900)
     y = np.column_stack([y, X[:, 1]]) if "targets" in name else y
     model = clone(REGRESSORS[name]).fit(X, y)
     fast = accelerate(model, X, tolerance=tolerance)
@@ -222,7 +222,7 @@ def test_regression(name, tolerance):
         mean, std = fast.predict(Q, return_std=True)
         np.testing.assert_array_equal(mean, wanted)
         assert std.shape == (500,)
-    assert fast.score(Q, wanted) > 0.99
+    assert fast.score(Q, wanted) > 0.98
 
 
 def test_interface():
