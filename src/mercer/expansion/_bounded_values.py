@@ -22,8 +22,6 @@ from .._core import Points, as_vectors, jit, length, slices
 from ..kernels import RBF, Kernel, Scale, Sum, White, exp_inplace
 
 _TILE_ROWS, _TILE_COLUMNS = 384, 256
-# Up to this many functions, sums in float64 take little time.
-_MAX_DOUBLE_FUNCTIONS = 6
 _UNIT = 2.0**-24  # the unit roundoff u of float32
 # Sparse points with more columns than this are not converted to dense rows.
 _MAX_DENSE_COLUMNS = 2048
@@ -66,11 +64,6 @@ class GaussianEvaluator:
         self._radius, self._typical = float(norms.max()), 1.5 * float(np.median(norms)) + 1e-3
         # As |y| + |w| <= max(1, |y| / r) (r + |w|), errors have a factor that depends only on w.
         self.weights = (1.0 + norms / self._typical) ** 2
-
-    @property
-    def n_columns(self) -> int:
-        """The number of points z."""
-        return len(self._right)
 
     def _augmented(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows [y, |y|^2, 1] in float32, and |y|^2 in float64."""
@@ -123,7 +116,7 @@ class BinaryEvaluator:
 
     def __init__(self, factor: float, inverse: np.ndarray, Z: np.ndarray) -> None:
         d = Z.shape[1]
-        self.factor, self.n_columns, self._d = factor, len(Z), d
+        self.factor = factor
         self._words = np.ascontiguousarray(_pack_bits(Z).T)
         self.weights = np.ones(len(Z))
         self._table = np.exp(-0.5 * inverse[0] ** 2 * np.arange(d + 1))
@@ -152,7 +145,7 @@ class TileEvaluator:
     is_single, is_gaussian, factor = False, False, 1.0
 
     def __init__(self, kernel: Kernel, Z: Points) -> None:
-        self._kernel, self._prepared, self.n_columns = kernel, kernel.prepare(Z), length(Z)
+        self._kernel, self._prepared = kernel, kernel.prepare(Z)
         self.weights = np.ones(length(Z))
 
     def rows(self, X: Points) -> Rows:
@@ -192,15 +185,12 @@ def gaussian_form(kernel: Kernel, n_columns: int) -> tuple[float, np.ndarray] | 
     return 1.0, 1.0 / scale
 
 
-def make_evaluators(kernel: Kernel, Z: Points, single: bool = True) -> list[Evaluator]:
+def make_evaluators(kernel: Kernel, Z: Points) -> list[Evaluator]:
     """Return the evaluators for a kernel and points z, the fastest first.
 
-    `BinaryEvaluator` is only valid for binary queries.  If `single` is False, there is only a
-    `TileEvaluator`.
+    `BinaryEvaluator` is only valid for binary queries.
     """
-    is_matrix = (
-        single and kernel.domain.on_vectors and (sp.issparse(Z) or isinstance(Z, np.ndarray))
-    )
+    is_matrix = kernel.domain.on_vectors and (sp.issparse(Z) or isinstance(Z, np.ndarray))
     form = gaussian_form(kernel, Z.shape[1]) if is_matrix else None
     if form is None or form[0] <= 0.0 or (sp.issparse(Z) and Z.shape[1] > _MAX_DENSE_COLUMNS):
         return [TileEvaluator(kernel, Z)]
@@ -224,15 +214,17 @@ def add_products(
     columns: np.ndarray,
     V: np.ndarray,
     out: np.ndarray,
+    in_double: bool,
     largest: np.ndarray | None = None,
 ) -> Iterator[None]:
     """Add k(x, z) V / c to `out` for some points z, and update the maxima of k(x, z) / c.
+
+    Sums are computed in float64 if `in_double`, otherwise in the precision of the evaluator.
 
     The generator yields before each tile, so that threads can be interrupted.
     """
     dtype = np.float32 if evaluator.is_single else np.float64
     scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
-    in_double = V.shape[1] <= _MAX_DOUBLE_FUNCTIONS
     for block in slices(len(columns), _TILE_COLUMNS):
         Q = evaluator.columns(columns[block])
         Vb = np.ascontiguousarray(V[block], dtype=dtype)
@@ -246,11 +238,6 @@ def add_products(
                 out[part] += T @ Vb
             if largest is not None:
                 np.maximum(largest[part], T.max(axis=1), out=largest[part])
-
-
-def _sums_in_double(evaluator: Evaluator, n_functions: int) -> bool:
-    """Whether `add_products` multiplies tiles by V in float64."""
-    return not evaluator.is_single or n_functions <= _MAX_DOUBLE_FUNCTIONS
 
 
 @jit("reassoc", "nsz")
@@ -273,7 +260,7 @@ def _add_product_numpy(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
 def value_errors(
     evaluator: Evaluator,
     rows: Rows,
-    n_functions: int,
+    in_double: bool,
     sums: np.ndarray,
     weighted: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -285,15 +272,15 @@ def value_errors(
         The evaluator that computed the values by `add_products`.
     rows : Rows
         The n points x.
-    n_functions : int
-        The number of columns of V.
+    in_double : bool
+        The precision of the sums, as for `add_products`.
     sums : ndarray of shape (m,)
         The sums of |V_i| sqrt(k(z_i, z_i) / c).
     weighted : ndarray of shape (n, m) or None, default=None
         The computed values of sum_i |V_i| weights_i k(x, z_i) / c, for a kernel that is positive;
         inf if they are not known.
     """
-    unit = 2.0**-53 if _sums_in_double(evaluator, n_functions) else _UNIT
+    unit = 2.0**-53 if in_double or not evaluator.is_single else _UNIT
     n = 1.01 * (_TILE_COLUMNS + 3) * unit
     scale = np.sqrt(rows.diagonal / evaluator.factor)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
