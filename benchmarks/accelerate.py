@@ -97,12 +97,14 @@ def scikit_model(name: str, n: int, queries: int) -> Call:
     model, X, Q = fit_model(name, n)
     points = make_queries(name, Q, queries)
     peer = getattr(sklearn.svm, type(model).__name__)(gamma=model.gamma)
-    y = np.arange(50) % 2 if name not in ("keggdirected",) else X[:50, 0]
-    peer.fit(X[:50], y)  # sets the other attributes
+    labels = np.arange(200) % len(getattr(model, "classes_", "ab"))
+    peer.fit(X[:200], labels)  # sets the other attributes
     peer._gamma = model.gamma
     for attribute in ("support_", "support_vectors_", "_n_support", "_dual_coef_", "_intercept_"):
         value = np.array(getattr(model, attribute))
         setattr(peer, attribute, np.ascontiguousarray(value))
+    if len(peer._n_support) == 1:  # LIBSVM reads two numbers
+        peer._n_support = np.append(peer._n_support, 0).astype(np.int32)
     if hasattr(model, "classes_"):
         peer.classes_ = model.classes_
     peer._sparse = False

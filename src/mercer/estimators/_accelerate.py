@@ -406,7 +406,8 @@ def decide(
     best, rows = values.argmax(axis=1), np.arange(len(values))
     upper = values + error
     upper[rows, best] = -np.inf
-    return values[rows, best] - error[rows, best] > upper.max(axis=1), best
+    certain: np.ndarray = values[rows, best] - error[rows, best] > upper.max(axis=1)
+    return certain, best
 
 
 # ---------------------------------------------------------------------- the choice of the levels
@@ -631,7 +632,8 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
     d = f.points.shape[1] if hasattr(f.points, "shape") else 1
     unit = d + len(f) + _TUNING.exponential_cost
     diagonal = np.asarray(f.kernel.diag(sample), dtype=float)
-    steps, options = GreedyProjection(f, sample), []
+    steps = GreedyProjection(f, sample)
+    options: list[tuple[int, Any, Any, np.ndarray]] = []
     for m in (int(n * r) for r in _TUNING.fractions):
         if not 8 <= m <= _TUNING.max_level or not steps.extend(m):
             continue
@@ -639,7 +641,7 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
         errors = distance_from_points(diagonal, steps.columns.max(axis=1), fast._sizes) * residual
         g = steps.columns @ B + _offset(fast.model)
         options.append((m, B, residual, decide(g, errors, fast.kind, fast.tolerance)[0]))
-        limit = fast.tolerance if fast.kind == "value" else np.median(np.abs(g))
+        limit = float(np.median(np.abs(g))) if fast.tolerance is None else fast.tolerance
         if np.median(errors) > _TUNING.max_bound * limit:
             break  # a few more points would not change this
     relative = 0.5 if evaluator.is_single else 1.0

@@ -65,7 +65,7 @@ class GaussianEvaluator:
         # As |y| + |w| <= max(1, |y| / r) (r + |w|), errors have a factor that depends only on w.
         self.weights = (1.0 + norms / self._typical) ** 2
 
-    def _augmented(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _augmented(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows [y, |y|^2, 1] in float32, and |y|^2 in float64."""
         n, d = X.shape
         rows, norms = np.empty((n, d + 2), dtype=np.float32), np.empty(n)
