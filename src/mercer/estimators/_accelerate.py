@@ -69,7 +69,7 @@ class _AccelerationTuning:
     max_candidates: int = 3
     # Cost of an exponential and of a level, for one point, in multiplications in float64.
     exponential_cost: float = 16.0
-    level_cost: float = 300.0
+    level_cost: float = 1000.0
     # Levels are only used if their predicted cost is below this fraction of that of the model.
     largest_cost: float = 0.8
     # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
@@ -654,8 +654,10 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
     for code in range(2 ** len(options)):
         subset = [option for i, option in enumerate(options) if code >> i & 1]
         remaining, cost, start = np.ones(len(values), dtype=bool), 0.0, 0
-        for m, _, _, done in subset:
-            cost += remaining.mean() * ((m - start) * unit * relative + _TUNING.level_cost)
+        for i, (m, _, _, done) in enumerate(subset):
+            # A level also computes the sums of all later levels.
+            per_point = (unit - len(f)) * relative + len(f) * (len(subset) - i + 1)
+            cost += remaining.mean() * ((m - start) * per_point + _TUNING.level_cost)
             remaining, start = remaining & ~done, m
         cost += remaining.mean() * n * unit
         if cost < best:
