@@ -604,7 +604,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     pivots = take(f.points, order[: sizes[-1]])
     K, R = np.asarray(f.kernel(sample, pivots)), np.asarray(f.kernel(pivots))
     work = np.array([len(level.points) for level in fast._classes])[winner].mean()
-    evaluator, undecided, relative, best = fast._evaluators[-1], 0.0, 1.0, _TUNING.largest_cost * n
+    evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.largest_cost * n
     if evaluator.is_single:
         few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
@@ -612,7 +612,6 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         errors = value_errors(evaluator, rows, False, fast._sizes @ A, weighted)
         is_relevant = (first == winner[few, None]) | (second == winner[few, None])
         undecided = np.any((np.abs(values[few]) <= errors) & is_relevant, axis=1).mean()
-        relative = 0.5
     for m in sizes:
         B = regress_on_columns(
             K[:half, :m], R[:m, :m], targets[:half] - mean, _TUNING.ridge * half / m
@@ -620,7 +619,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_candidates]
         hits = (ranked == winner[half:, None]).mean(axis=0) * (1.0 - undecided)
         # A wrong guess costs at least one more attempt.
-        cost = (m + work * (2.0 - hits[0])) * relative + n * undecided
+        cost = (m + work * (2.0 - hits[0])) * evaluator.relative_cost + n * undecided
         if cost < best:
             best, fast.order, fast.ends = cost, order[:m], np.array([m])
             fast.coefficients, fast.expected = [B, mean], np.append(hits, 1.0 - hits.sum())
@@ -628,7 +627,10 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
 
 def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, rng: Any) -> None:
     """Choose the points of the levels greedily, and the levels with the smallest predicted cost."""
-    f, evaluator, n = fast._f, fast._evaluators[-1], length(fast._f.points)
+    f, n = fast._f, length(fast._f.points)
+    is_valid = len(fast._evaluators) == 1 or is_binary(sample)
+    evaluator = fast._evaluators[0 if is_valid else -1]
+    relative = evaluator.relative_cost
     d = f.points.shape[1] if hasattr(f.points, "shape") else 1
     unit = d + len(f) + _TUNING.exponential_cost
     diagonal = np.asarray(f.kernel.diag(sample), dtype=float)
@@ -644,7 +646,6 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
         limit = float(np.median(np.abs(g))) if fast.tolerance is None else fast.tolerance
         if np.median(errors) > _TUNING.max_bound * limit:
             break  # a few more points would not change this
-    relative = 0.5 if evaluator.is_single else 1.0
     if evaluator.is_gaussian:  # the last level evaluates f itself, in float32
         A = np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(sample)

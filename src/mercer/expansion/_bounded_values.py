@@ -53,6 +53,7 @@ class GaussianEvaluator:
     """
 
     is_single, is_gaussian = True, True
+    relative_cost = 0.5  # of a kernel value, compared with float64
 
     def __init__(self, factor: float, inverse: np.ndarray, Z: np.ndarray) -> None:
         self.factor, self._inverse, self._centre = factor, inverse, Z.mean(axis=0)
@@ -112,7 +113,7 @@ class BinaryEvaluator:
     float64, so that they are exact up to the rounding of the exponential.
     """
 
-    is_single, is_gaussian = False, True
+    is_single, is_gaussian, relative_cost = False, True, 0.25
 
     def __init__(self, factor: float, inverse: np.ndarray, Z: np.ndarray) -> None:
         d = Z.shape[1]
@@ -142,7 +143,7 @@ class BinaryEvaluator:
 class TileEvaluator:
     """Tiles of any kernel, computed in float64 by the kernel itself."""
 
-    is_single, is_gaussian, factor = False, False, 1.0
+    is_single, is_gaussian, relative_cost, factor = False, False, 1.0, 1.0
 
     def __init__(self, kernel: Kernel, Z: Points) -> None:
         self._kernel, self._prepared = kernel, kernel.prepare(Z)
