@@ -400,7 +400,7 @@ def decide(
         The largest error of kind "value".
     """
     if kind == "value":
-        return (error <= tolerance).all(axis=1), np.zeros(len(values), dtype=np.intp)
+        return np.asarray((error <= tolerance).all(axis=1)), np.zeros(len(values), dtype=np.intp)
     if kind == "sign":
         return np.abs(values[:, 0]) > error[:, 0], (values[:, 0] > 0).astype(np.intp)
     best, rows = values.argmax(axis=1), np.arange(len(values))
