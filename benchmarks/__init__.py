@@ -6,6 +6,7 @@ the command line, `pca` selects all suites whose names start with `pca-`.
 """
 
 from . import (
+    accelerate,
     clusters,
     compress,
     core_set,
@@ -78,6 +79,7 @@ SUITES = {
     **svm.SUITES,
     "core-set": core_set.SUITE,
     **features.SUITES,
+    "accelerate": accelerate.SUITE,
     "compress": compress.SUITE,
     "clusters": clusters.SUITE,
     "neighbours": neighbours.SUITE,

@@ -86,6 +86,7 @@ MODELS = (
         ),
         "table_model": (table_model, TABLE.iloc[:3]),
         "primal": (lambda: to_primal(first_fit("KernelRidge")), NEW_POSITIVE),
+        "accelerated": (lambda: mercer.accelerate(first_fit("SVC")), NEW_POSITIVE),
         "inverse": (
             lambda: KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X),
             NEW,

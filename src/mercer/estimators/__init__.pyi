@@ -1,3 +1,4 @@
+from ._accelerate import accelerate
 from ._convert import compress, to_dual, to_primal
 from ._kernel_kmeans import KernelKMeans
 from ._kernel_neighbors import (
@@ -41,6 +42,7 @@ from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKer
 from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
+from ._accelerate import AcceleratedModel as AcceleratedModel  # isort: skip
 from ._parameters import fitted_types as fitted_types  # isort: skip
 from ._parameters import estimator as estimator  # isort: skip  # used by mercer.tables
 from ._parameters import fitted as fitted  # isort: skip
@@ -102,6 +104,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "Tuned",
+    "accelerate",
     "compress",
     "search_kernels",
     "to_dual",

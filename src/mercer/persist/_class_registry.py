@@ -84,6 +84,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     Primal,
     Reduction,
     Graph,
+    estimators.AcceleratedModel,
     estimators.LatentProcess,
     estimators.Pairs,
     estimators.ReparametrisedObjective,
