@@ -63,7 +63,7 @@ class Route:
         The name of the job on the page.
     key : str
         Identifies the result; by default the title.  If a job with the same key is running, the new
-        request cancels it, or is ignored if `is_repeatable`.
+        request cancels it, or is ignored if `is_repeatable` and the job has not yet replied.
     is_repeatable : bool
         Whether two requests with the same key have the same answer.
     needs_models : bool
@@ -202,8 +202,13 @@ class Controller:
             self._run_guarded(route.handler, request)
             return
         key = route.key or route.title
-        if route.is_repeatable and self.jobs.find(lambda job: job.key == key):
-            return
+        with self._lock:
+            # A page that was reconnected repeats its requests.  It receives the reply of a job that
+            # is still computing, but not a reply that was sent to its old connection.
+            if route.is_repeatable and self.jobs.find(
+                lambda job: job.key == key and not job.has_replied
+            ):
+                return
         self._cancel_jobs(lambda job: job.key == key)
         task = partial(self._run_guarded, route.handler, request)
         job = Job(task, route.title, key, request, needs_models=route.needs_models)
@@ -257,6 +262,8 @@ class Controller:
             if (checkpoint := running_resources().checkpoint) is not None:
                 checkpoint()
             self._send(data)
+            for job in self.jobs.find(lambda job: job.is_current):
+                job.has_replied = True
 
     # ------------------------------------------------------------------ handlers
 
