@@ -23,7 +23,7 @@ try:
 except ImportError:  # `routine_without_gil` then returns None
     ctypes = cython_lapack = None  # type: ignore[assignment]
 
-_MIN_ROWS = 200  # for smaller matrices, SciPy's wrapper takes a few milliseconds
+_MIN_ROWS = 200  # for smaller matrices, SciPy needs at most a few milliseconds
 # Expected types of the arguments of the LAPACK routines, and the options of `eigh` that are
 # translated to such arguments.
 _KINDS = {
@@ -78,7 +78,7 @@ def eigh(a: Any, b: Any = None, **options: Any) -> Any:
 
 
 def _call_with_workspace(routine: Any, dtype: Any, *arguments: Any) -> None:
-    """Call a LAPACK routine whose last arguments are two arrays as workspace, and its status."""
+    """Call a LAPACK routine whose last arguments are two work arrays and the status."""
     status, head = np.zeros(1, np.intc), [_by_reference(value) for value in arguments]
     work, integers = np.empty(1, dtype), np.empty(1, np.intc)
     for sizes in ((-1, -1), None):  # the first call computes the sizes of the workspace

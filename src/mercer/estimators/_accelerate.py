@@ -56,27 +56,28 @@ _SVMS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 class _AccelerationTuning:
     """Sizes and limits; none of them affects the predicted classes."""
 
-    # Number of points x that are processed at a time, and by one task.
+    # Number of queries x that are processed at a time, and in one task of a thread.
     chunk_rows: int = 2**15
     strip_rows: int = 2048
-    # Number of points from which the levels, or the guess of the class, are computed.
+    # Size of the sample from which the levels are chosen, or the guess of the class is fitted.
     calibration_points: int = 1500
     guess_points: int = 5000
-    # Fractions of the points of the model that the levels may use; the guess uses the first three.
+    # Sizes of the levels that are tried, relative to the number of points of the model, and their
+    # maximum.  For the guess of the class, only the first three are tried.
     fractions: tuple[float, ...] = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
     max_level: int = 1024
-    # How many classes are tried as the winner before a point is passed to the model.
+    # Maximum number of classes that are tried as the prediction before the model itself is used.
     max_candidates: int = 3
-    # Cost of an exponential and of a level, for one point, in multiplications in float64.
+    # Estimated cost of an exponential and of a level, per query, in float64 multiplications.
     exponential_cost: float = 16.0
     level_cost: float = 1000.0
-    # Levels are only used if their predicted cost is below this fraction of that of the model.
+    # Levels are used only if their predicted cost is below this fraction of the cost of the model.
     largest_cost: float = 0.8
     # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
     max_bound: float = 16.0
-    # Functions with a larger sum of |a_i| need a better bound on their rounding errors.
+    # Functions with a larger sum of |a_i| use the sharper bound on rounding errors (`weighted`).
     max_unweighted: float = 500.0
-    # Up to this many functions, sums in float64 take little time.
+    # With at most this many functions, sums are computed in float64, because they take little time.
     max_double: int = 8
     # The regularisation of the guess: ridge * |g|^2 * (sample size / number of points).
     ridge: float = 1e-4
@@ -88,11 +89,12 @@ _TUNING = _AccelerationTuning()
 class _Level(NamedTuple):
     """The points z of a level, with the coefficients of several functions."""
 
-    points: np.ndarray  # positions among the points of the model
+    points: np.ndarray  # indices of the points z in the model
     coefficients: np.ndarray
     sums: np.ndarray  # sum_i |a_i| sqrt(k(z_i, z_i)) of the functions that are decided
     offset: np.ndarray  # constants that are added to the functions
-    # Functions for which the last columns of `coefficients` are the weighted absolute coefficients.
+    # Indices of the functions with the sharper bound on rounding errors.  For each of them,
+    # `coefficients` has a further column, which contains |coefficients| times the weights.
     weighted: np.ndarray
 
 
@@ -106,7 +108,7 @@ class AcceleratedModel:
     """
 
     model: Any
-    kind: str  # how predictions follow from the functions: "sign", "largest", "pairs" or "value"
+    kind: str  # the decision rule: "sign", "largest", "pairs" or "value" of the functions
     tolerance: float | None  # the largest error of a predicted value; None for classes
     max_memory: MemoryLimit = None
     order: np.ndarray = field(default_factory=partial(np.empty, 0, np.intp))  # of the points z
@@ -116,7 +118,7 @@ class AcceleratedModel:
     expected: np.ndarray = field(default_factory=partial(np.ones, 1))  # fractions for each level
     statistics_: dict = field(default_factory=dict)
 
-    # ------------------------------------------------------------------ the interface of the model
+    # ------------------------------------------------------------------ methods of the model
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "model" not in self.__dict__:
@@ -386,7 +388,7 @@ def distance_from_points(
 def decide(
     values: np.ndarray, error: np.ndarray, kind: str, tolerance: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which predictions are certain, and the indices of the predicted classes.
+    """Return a mask of the certain predictions, and the indices of the predicted classes.
 
     Parameters
     ----------
@@ -395,9 +397,10 @@ def decide(
     error : ndarray of shape (n, p)
         Bounds on their errors.
     kind : {"sign", "largest", "value"}
-        How the prediction follows from the values.
+        The decision rule: the sign of the first value, the index of the largest value, or the
+        values themselves.
     tolerance : float or None
-        The largest error of kind "value".
+        The largest error of a certain value if `kind` is "value".
     """
     if kind == "value":
         return np.asarray((error <= tolerance).all(axis=1)), np.zeros(len(values), dtype=np.intp)
@@ -530,7 +533,7 @@ def accelerate(
 
 
 def _kind(model: Any) -> str:
-    """Return how predictions follow from the functions of a model; raise if it is unsupported."""
+    """Return the decision rule of a model; raise an error if the model is not supported."""
     name = type(model).__name__
     supported = isinstance(model, (*_SVMS, GaussianProcessRegressor, DualEstimator))
     if not (
@@ -588,7 +591,7 @@ def _calibration_points(Z: Points, X: Points | None, kind: str, rng: Any) -> Poi
 
 
 def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rng: Any) -> None:
-    """Choose the points of the guess of the class, and fit its coefficients by least squares.
+    """Choose the points of the functions that guess the class, and fit them by least squares.
 
     The targets are the sums of the clipped functions of each class.  The number of points has the
     smallest predicted cost on the last fifth of the sample.

@@ -1,8 +1,8 @@
 """Values of kernel expansions in reduced precision, with rigorous bounds on their errors.
 
 An evaluator computes tiles of kernel values.  `GaussianEvaluator` works in float32, which takes
-half of the time of float64, `BinaryEvaluator` counts different columns of points that consist of
-zeros and ones, and `TileEvaluator` computes the values of any kernel in float64.
+half as long as float64.  `BinaryEvaluator` is for points of zeros and ones, and counts the columns
+in which two points differ.  `TileEvaluator` computes the values of any kernel in float64.
 
 The bounds follow the standard model of floating-point arithmetic: each operation has a relative
 error of at most u, and a sum of n terms, in any order, one of at most n u / (1 - n u) times the sum
@@ -25,7 +25,7 @@ _TILE_ROWS, _TILE_COLUMNS = 384, 256
 _UNIT = 2.0**-24  # the unit roundoff u of float32
 # Sparse points with more columns than this are not converted to dense rows.
 _MAX_DENSE_COLUMNS = 2048
-# Relative error that is allowed for kernel values in float64, in units of sqrt(k(x, x) k(z, z)).
+# Assumed bound on the error of a kernel value in float64, relative to sqrt(k(x, x) k(z, z)).
 _FLOAT64_ERROR = 1e-11
 _BITS = 62  # bits per word; the sign bit is not used, so that shifts do not depend on it
 
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     diagonal: np.ndarray  # k(x, x)
 
     def take(self, rows: Any) -> Rows:
-        """Return some of the rows."""
+        """Return the selected rows, in the same form."""
         return Rows(self.values[rows], *(a[rows] for a in self[1:]))
 
 
@@ -170,9 +170,10 @@ Evaluator = GaussianEvaluator | BinaryEvaluator | TileEvaluator
 
 
 def gaussian_form(kernel: Kernel, n_columns: int) -> tuple[float, np.ndarray] | None:
-    """Return c and 1 / l if k(x, z) = c exp(-|(x - z) / l|^2 / 2) for different observations.
+    """Return c and 1 / l of a Gaussian kernel k(x, z) = c exp(-|(x - z) / l|^2 / 2).
 
-    None means that the kernel is not a positive multiple of a Gaussian kernel.
+    White noise is ignored, because it is 0 between different observations.  None means that the
+    kernel is not a multiple of a Gaussian kernel.
     """
     if isinstance(kernel, Sum):
         terms = [term for _, term in kernel._children() if not isinstance(term, White)]

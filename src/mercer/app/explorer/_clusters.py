@@ -20,7 +20,7 @@ _MAX_KERNEL_VALUES = 2e8  # the sample is smaller if more values of the kernel w
 _MAX_KMEANS_SAMPLE = 50_000  # k-means on coordinates is fitted to at most this many points
 _MAX_LABELLED_ROWS = 20_000  # labels are derived from a sample of the rows
 _MAX_CATEGORIES = 1000  # columns of strings with more distinct values do not describe clusters
-_MAX_DISTINCT = 0.5  # neither do they if more than this fraction of the strings is distinct
+_MAX_DISTINCT = 0.5  # nor do columns in which more than this fraction of strings is distinct
 _MAX_INTEGER_CATEGORIES = (
     12  # numeric columns with at most that many distinct integers have classes
 )
@@ -106,7 +106,7 @@ def describe_clusters(labels: np.ndarray, embedding: Embedding, table: Table) ->
 
 
 class _Candidate(NamedTuple):
-    """A possible text; categories are better than numbers, and then a larger effect is better."""
+    """A possible text of a cluster; the largest is the best: categories first, then by effect."""
 
     is_category: bool
     effect: float

@@ -175,7 +175,7 @@ def _unused(recipe: Recipe, color: str | None, known: dict[str, str]) -> list[st
 
 
 def _reason(treatment: Treatment) -> str:
-    """Return why the type of a column is not used."""
+    """Return the reason why a column is not used for the embedding."""
     if treatment.type == "unreadable":
         return treatment.treatment.removeprefix("not used: ")
     return {"ignored": "excluded"}.get(treatment.type, treatment.type)

@@ -64,7 +64,7 @@ class PlannedFit:
     Attributes
     ----------
     fit : function
-        Returns the embedding; None if there is none.
+        Returns the embedding, or None if the pane is empty.
     seconds : float
         Expected time; 0 if the present embedding is returned, and inf if unknown.
     """
