@@ -114,7 +114,7 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
         available = has_compiler()
     if not available:
         raise ImportError(
-            "numba is not available, so nothing can be compiled; install a version of numba "
+            "numba is not available, so that nothing can be compiled; install a version of numba "
             "that supports this Python and NumPy (pip install -U numba), and do not set "
             "NUMBA_DISABLE_JIT. Without numba, mercer works, but its loops run as Python code"
         )

@@ -288,7 +288,7 @@ class _Compiler:
         return value
 
     def prepare(self, function: JitFunction, args: tuple[Any, ...]) -> None:
-        """Compile for these arguments, and report the time, if numba does not report compilations."""
+        """Compile now and report the time, if numba does not report compilations."""
         if self._has_events:
             return
         dispatcher = function.dispatcher()

@@ -316,7 +316,7 @@ class Pane {
         if (ax > 0 && ay > 20 * pixelRatio && ax < this.width && ay < this.height && (widest === null || d > reach)) { widest = [ax, ay]; reach = d; }
       }
       pen.stroke();
-      if (widest && !(field.labels && this.showsClusters)) { // the labels of clusters would cover the shares of the density
+      if (widest && !(field.labels && this.showsClusters)) { // the labels of clusters would cover those of the contours
         pen.globalAlpha = 1;
         pen.textAlign = "center";
         pen.lineWidth = 3 * pixelRatio;

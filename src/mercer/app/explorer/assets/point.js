@@ -20,7 +20,7 @@ class PointPanel {
     const {view} = this;
     if (change === "scene") {
       this.select(-1);
-      this.card.replaceChildren(h("p", {class: "soft"}, view.link || view.scene.panes.some(message => message.preimages) ? "Click a point to see its record and its neighbours, or another position to see the corresponding point."
+      this.card.replaceChildren(h("p", {class: "soft"}, view.link || view.scene.panes.some(message => message.preimages) ? "Click a point to see its record and its neighbours, or any other position to see the point that would be there."
         : "Click a position to see the nearest point. A saved page contains no model, so it cannot compute pre-images."));
     }
     if (this.current < 0) return;

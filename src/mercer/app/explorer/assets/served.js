@@ -5,9 +5,9 @@ const MAX_RETRY_SECONDS = 60; // after this time without connection, the page wa
 const MAX_DELAY_MS = 5000; // longest interval between two attempts
 const LOST = "Connection lost – reconnecting …";
 const CONNECTION_LOST = "The connection to the server was closed, usually because the explorer was stopped. Start it again and open the new address.";
-const FORGOTTEN = "The server no longer had the models of this page. It shows the initial models; your selection was kept.";
+const MODELS_LOST = "The server no longer had the models of this page. The page shows the initial models; your selection was kept.";
 const ANSWERED = new Set(["preimage", "column", "field", "components", "clusters", "page"]); // the reply to these requests has the same kind
-const STATES = new Set(["select", "filter"]); // the server stores what these requests say
+const STATES = new Set(["select", "filter"]); // the server stores the content of these requests
 
 /** Return the subject of a request or of its reply; a newer request replaces an older one with the same subject. */
 const subjectOf = (kind, {name, pane}) => kind === "column" ? `column ${name}` : ["field", "components", "clusters"].includes(kind) ? `${kind} ${pane}` : kind;
@@ -54,7 +54,7 @@ class Connection {
     this.isReady = true;
     this.lostAt = null;
     this.say("");
-    if (message.is_new) this.linked.view.notice(FORGOTTEN);
+    if (message.is_new) this.linked.view.notice(MODELS_LOST);
     if (kind === "scene") return this.unanswered.clear(); // they are about other points
     for (const [subject, request] of [...this.unanswered]) {
       if (!ANSWERED.has(request.type) && !STATES.has(request.type)) this.unanswered.delete(subject);
