@@ -126,7 +126,7 @@ class JitFunction:
         self._run = as_entry(self.interpreted())
         return self._run
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the compiled function, so that the next call compiles it again."""
         self._dispatcher = self._run = None
 
@@ -333,7 +333,7 @@ class _Compiler:
     def _compile_again(self) -> None:
         """Discard all compiled functions, because the options of the compiler have changed."""
         for function in JIT_FUNCTIONS:
-            function.forget()
+            function.discard()
 
     def _warn(self, problem: str) -> None:
         """Warn once per process that functions run in the interpreter."""

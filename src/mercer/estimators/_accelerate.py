@@ -36,7 +36,7 @@ from ..expansion import (
     Evaluator,
     Expansion,
     GreedyProjection,
-    Rows,
+    QueryRows,
     add_products,
     is_binary,
     make_evaluators,
@@ -67,18 +67,18 @@ class _AccelerationTuning:
     fractions: tuple[float, ...] = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
     max_level: int = 1024
     # Maximum number of classes that are tried as the prediction before the model itself is used.
-    max_candidates: int = 3
+    max_guesses: int = 3
     # Estimated cost of an exponential and of a level, per query, in float64 multiplications.
     exponential_cost: float = 16.0
     level_cost: float = 1000.0
     # Levels are used only if their predicted cost is below this fraction of the cost of the model.
-    largest_cost: float = 0.8
+    max_relative_cost: float = 0.8
     # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
-    max_bound: float = 16.0
+    max_relative_bound: float = 16.0
     # Functions with a larger sum of |a_i| use the sharper bound on rounding errors (`weighted`).
-    max_unweighted: float = 500.0
+    max_coefficient_sum: float = 500.0
     # With at most this many functions, sums are computed in float64, because they take little time.
-    max_double: int = 8
+    max_float64_functions: int = 8
     # The regularisation of the guess: ridge * |g|^2 * (sample size / number of points).
     ridge: float = 1e-4
 
@@ -191,7 +191,7 @@ class AcceleratedModel:
     def level_names(self) -> list[str]:
         """The names of the levels, in order; the last one is the model itself."""
         if self.kind == "pairs" and len(self.ends):
-            return [*(f"candidate {i + 1}" for i in range(_TUNING.max_candidates)), "model"]
+            return [*(f"candidate {i + 1}" for i in range(_TUNING.max_guesses)), "model"]
         return [*(f"{m} points" for m in self.ends.tolist()), "model"]
 
     def _count(self, counts: list[int]) -> None:
@@ -259,7 +259,7 @@ class AcceleratedModel:
             signs = np.where(first[pairs] == c, 1.0, -1.0)
             rows = np.flatnonzero(A[:, pairs].any(axis=1))
             V = A[np.ix_(rows, pairs)] * signs
-            is_large = np.abs(V).sum(axis=0) > _TUNING.max_unweighted
+            is_large = np.abs(V).sum(axis=0) > _TUNING.max_coefficient_sum
             levels.append(self._level(rows, V, offset[pairs] * signs, is_large))
         return levels
 
@@ -268,7 +268,7 @@ class AcceleratedModel:
     def _evaluate(
         self,
         evaluator: Evaluator,
-        rows: Rows,
+        rows: QueryRows,
         level: _Level,
         in_double: bool,
         largest: np.ndarray | None = None,
@@ -286,13 +286,15 @@ class AcceleratedModel:
         errors = value_errors(evaluator, rows, in_double, level.sums * np.sqrt(c), weighted)
         return sums[:, :p] + level.offset, errors, sums
 
-    def _decide_levels(self, evaluator: Evaluator, all_rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _decide_levels(
+        self, evaluator: Evaluator, all_rows: QueryRows
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions, and the level that decided each of them."""
         n, p, levels = len(all_rows.diagonal), len(self._f), self._levels
         values, best = np.zeros((n, p)), np.zeros(n, dtype=np.intp)
         decider = np.full(n, len(levels))
         # All levels of a sum need the same precision.
-        in_double = levels[0].coefficients.shape[1] <= _TUNING.max_double
+        in_double = levels[0].coefficients.shape[1] <= _TUNING.max_float64_functions
 
         def task(part: slice) -> Generator[None]:
             rows, active = all_rows.take(part), np.arange(part.start, part.stop)
@@ -307,7 +309,7 @@ class AcceleratedModel:
                     errors += (
                         distance_from_points(rows.diagonal, k, self._sizes) * self.residuals[i]
                     )
-                decided, choice = decide(g, errors, self.kind, self.tolerance)
+                decided, choice = certain_predictions(g, errors, self.kind, self.tolerance)
                 done, remaining = active[decided], ~decided
                 values[done], best[done], decider[done] = g[decided], choice[decided], i
                 active, rows, largest = active[remaining], rows.take(remaining), largest[remaining]
@@ -320,7 +322,9 @@ class AcceleratedModel:
             return self._labels[best], decider
         return values.reshape(n, *np.shape(_offset(self.model))), decider
 
-    def _decide_pairs(self, evaluator: Evaluator, all_rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _decide_pairs(
+        self, evaluator: Evaluator, all_rows: QueryRows
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Guess the class of each point, and certify that it wins against all other classes.
 
         The class with q - 1 votes is the prediction, as all others have at most q - 2 votes.  Only
@@ -329,19 +333,21 @@ class AcceleratedModel:
         """
         n, q = len(all_rows.diagonal), len(self._labels)
         candidates, rivals = np.zeros(n, dtype=np.intp), np.zeros(n, dtype=np.intp)
-        decider = np.full(n, _TUNING.max_candidates)
+        decider = np.full(n, _TUNING.max_guesses)
         B, mean = self.coefficients
         guess = _Level(self.order, B, np.zeros(q), mean, np.empty(0, np.intp))
 
         def rank(part: slice) -> Generator[None]:
             rows = all_rows.take(part)
-            scores, *_ = yield from self._evaluate(evaluator, rows, guess, q <= _TUNING.max_double)
+            scores, *_ = yield from self._evaluate(
+                evaluator, rows, guess, q <= _TUNING.max_float64_functions
+            )
             candidates[part] = scores.argmax(axis=1)
 
         def certify(job: tuple[int, np.ndarray, int]) -> Generator[None]:
             c, index, attempt = job
             level, others = self._classes[c], np.delete(np.arange(q), c)
-            in_double = level.coefficients.shape[1] <= _TUNING.max_double
+            in_double = level.coefficients.shape[1] <= _TUNING.max_float64_functions
             rows = all_rows.take(index)
             values, errors, _ = yield from self._evaluate(evaluator, rows, level, in_double)
             decider[index[np.all(values > errors, axis=1)]] = attempt
@@ -350,7 +356,7 @@ class AcceleratedModel:
 
         run_in_threads(rank, slices(n, _TUNING.strip_rows))
         active, tried = np.arange(n), np.zeros((n, q), dtype=bool)
-        for attempt in range(_TUNING.max_candidates):
+        for attempt in range(_TUNING.max_guesses):
             tried[active, candidates[active]] = True
             groups = [(c, active[candidates[active] == c]) for c in range(q)]
             jobs = [
@@ -385,7 +391,7 @@ def distance_from_points(
     return np.sqrt(np.maximum(squares, 0.0))[:, None]
 
 
-def decide(
+def certain_predictions(
     values: np.ndarray, error: np.ndarray, kind: str, tolerance: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a mask of the certain predictions, and the indices of the predicted classes.
@@ -607,7 +613,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     pivots = take(f.points, order[: sizes[-1]])
     K, R = np.asarray(f.kernel(sample, pivots)), np.asarray(f.kernel(pivots))
     work = np.array([len(level.points) for level in fast._classes])[winner].mean()
-    evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.largest_cost * n
+    evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.max_relative_cost * n
     if evaluator.is_single:
         few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
@@ -619,7 +625,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         B = regress_on_columns(
             K[:half, :m], R[:m, :m], targets[:half] - mean, _TUNING.ridge * half / m
         )
-        ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_candidates]
+        ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_guesses]
         hits = (ranked == winner[half:, None]).mean(axis=0) * (1.0 - undecided)
         # A wrong guess costs at least one more attempt.
         cost = (m + work * (2.0 - hits[0])) * evaluator.relative_cost + n * undecided
@@ -645,16 +651,20 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
         B, residual = steps.projection()
         errors = distance_from_points(diagonal, steps.columns.max(axis=1), fast._sizes) * residual
         g = steps.columns @ B + _offset(fast.model)
-        options.append((m, B, residual, decide(g, errors, fast.kind, fast.tolerance)[0]))
+        options.append(
+            (m, B, residual, certain_predictions(g, errors, fast.kind, fast.tolerance)[0])
+        )
         limit = float(np.median(np.abs(g))) if fast.tolerance is None else fast.tolerance
-        if np.median(errors) > _TUNING.max_bound * limit:
+        if np.median(errors) > _TUNING.max_relative_bound * limit:
             break  # a few more points would not change this
     if evaluator.is_gaussian:  # the last level evaluates f itself, in float32
         A = np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(sample)
         errors = value_errors(evaluator, evaluator.rows(sample), True, fast._sizes @ A, weighted)
-        options.append((n, None, None, decide(values, errors, fast.kind, fast.tolerance)[0]))
-    best, chosen = _TUNING.largest_cost * n * unit, []
+        options.append(
+            (n, None, None, certain_predictions(values, errors, fast.kind, fast.tolerance)[0])
+        )
+    best, chosen = _TUNING.max_relative_cost * n * unit, []
     for code in range(2 ** len(options)):
         subset = [option for i, option in enumerate(options) if code >> i & 1]
         remaining, cost, start = np.ones(len(values), dtype=bool), 0.0, 0

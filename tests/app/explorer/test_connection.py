@@ -193,7 +193,7 @@ def test_after_a_minute_without_server_the_page_waits_for_the_user(opened, serve
 
 
 def test_closed_pages_are_not_kept_and_few_lost_ones_are(opened, served, monkeypatch):
-    monkeypatch.setattr(_server, "_MAX_KEPT", 2)
+    monkeypatch.setattr(_server, "_MAX_KEPT_PAGES", 2)
     application, context = served._application, opened.page.context
     pages = [context.new_page() for _ in range(3)]
     for page in pages:

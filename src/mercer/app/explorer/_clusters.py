@@ -20,7 +20,9 @@ _MAX_KERNEL_VALUES = 2e8  # the sample is smaller if more values of the kernel w
 _MAX_KMEANS_SAMPLE = 50_000  # k-means on coordinates is fitted to at most this many points
 _MAX_LABELLED_ROWS = 20_000  # labels are derived from a sample of the rows
 _MAX_CATEGORIES = 1000  # columns of strings with more distinct values do not describe clusters
-_MAX_DISTINCT = 0.5  # nor do columns in which more than this fraction of strings is distinct
+_MAX_DISTINCT_FRACTION = (
+    0.5  # nor do columns in which more than this fraction of strings is distinct
+)
 _MAX_INTEGER_CATEGORIES = (
     12  # numeric columns with at most that many distinct integers have classes
 )
@@ -128,7 +130,7 @@ def _candidates(
     if kind == "text" or (few_integers and np.all(values == np.rint(values))):
         if not 1 < len(values) <= _MAX_CATEGORIES:
             return
-        if kind == "text" and len(values) > _MAX_DISTINCT * len(codes):
+        if kind == "text" and len(values) > _MAX_DISTINCT_FRACTION * len(codes):
             return
         counts = np.zeros((count, len(values)))
         np.add.at(counts, (labels[present], codes), 1.0)

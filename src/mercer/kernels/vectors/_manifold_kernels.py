@@ -27,7 +27,7 @@ from .._parameter_tree import data_dependent
 from .._properties import FEATURES, Properties
 from ._vector_kernel import VectorKernel
 
-_DENSE_MATRICES = 4  # largest number of n x n arrays at the same time, as measured
+_N_DENSE_MATRICES = 4  # largest number of n x n arrays at the same time, as measured
 _BLOCK_ROWS = 256  # points whose barycentric weights are computed at a time, to limit memory
 
 
@@ -90,7 +90,7 @@ class NeighborGraphKernel(VectorKernel):
         """Raise an error if the graph is not connected or its matrices exceed the budget."""
         name, n = type(self).__name__, len(self.points)
         what = f"{name}: the matrix of all pairs of {n} points, on which each value depends,"
-        check_budget(8 * _DENSE_MATRICES * n * n, None, what)
+        check_budget(8 * _N_DENSE_MATRICES * n * n, None, what)
         n_parts, part = connected_components(self._graph, directed=False)
         if n_parts > 1:
             sizes = np.sort(np.bincount(part))[::-1]

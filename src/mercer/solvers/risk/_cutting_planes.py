@@ -75,7 +75,7 @@ class _CuttingPlaneTuning:
     min_cuts_per_vector: int = 2
     max_cuts_per_vector: int = 5
     # At most this many cuts are stored for a function of m vectors, or m + 20 if that is more.
-    min_max_cuts: int = 100
+    n_stored_cuts: int = 100
     # A cut whose multiplier was 0 in this many consecutive iterations is removed.
     max_idle: int = 15
     # The next cut is made at best + cut_position * (minimum of the model - best), as in OCAS.
@@ -104,7 +104,7 @@ def max_stored_cuts(m: int) -> int:
 
     At the minimum of the model, at most m + 1 cuts have positive multipliers.
     """
-    return max(_TUNING.min_max_cuts, m + 20)
+    return max(_TUNING.n_stored_cuts, m + 20)
 
 
 @entry_point

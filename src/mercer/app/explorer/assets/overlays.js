@@ -2,7 +2,7 @@
 
 const DENSITY_GRID = 128; // the density is computed on a grid with this many cells per axis
 const DENSITY_FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9]; // a contour encloses this fraction of the points
-const MAX_SMOOTHING = 100; // at most this many passes of the filter
+const MAX_SMOOTHING_PASSES = 100; // at most this many passes of the filter
 const CLUSTER_COUNT = 8;
 
 /**
@@ -26,7 +26,7 @@ export function densityField(x, y, mask, {left, right, low, high}) {
   const spread = (sum, squares) => Math.max(0, squares / count - (sum / count) ** 2);
   const variance = count ? (spread(sums[0], sums[1]) + spread(sums[2], sums[3])) / 2 * count ** (-1 / 3) : 0;
   // The filter (1, 4, 6, 4, 1) / 16 has variance 1, so that the number of passes is the variance of the smoothing, in cells.
-  for (let pass = Math.max(2, Math.min(MAX_SMOOTHING, Math.round(variance / 4))); pass > 0; pass--) values = smooth(smooth(values, size, 1), size, size);
+  for (let pass = Math.max(2, Math.min(MAX_SMOOTHING_PASSES, Math.round(variance / 4))); pass > 0; pass--) values = smooth(smooth(values, size, 1), size, size);
   const dense = [...counts.keys()].filter(cell => counts[cell]).sort((a, b) => values[b] - values[a]), levels = [], labels = [];
   let inside = 0;
   for (const cell of dense) {
