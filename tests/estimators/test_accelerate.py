@@ -192,7 +192,7 @@ def test_projection_of_few_different_points():
     assert not steps.extend(6)
 
 
-def test_decide():
+def test_certain_predictions():
     values, error = np.array([[1.0], [-0.1], [0.0]]), np.array([[0.5], [0.05], [0.0]])
     certain, best = certain_predictions(values, error, "sign", None)
     assert certain.tolist() == [True, True, False]

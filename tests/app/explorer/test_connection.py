@@ -142,7 +142,7 @@ def test_a_fit_that_ends_without_connection_is_shown_afterwards(opened, served):
     forgive(page)
 
 
-def test_a_page_that_the_server_has_forgotten_keeps_its_selection(opened, served, monkeypatch):
+def test_a_page_without_models_on_the_server_keeps_its_selection(opened, served, monkeypatch):
     monkeypatch.setattr(_server, "_KEEP_SECONDS", 0.01)
     page = opened.go(served.url)
     page("ex.requestFit({kernel: 'RBF(2.25)'}, 0)")
