@@ -24,7 +24,7 @@ MAX_COMPONENTS = 50  # the page does not accept more components
 _FAST_MODELS = ("pca", "ppca", "data", "none")
 _MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only after confirmation
 # With at most this many points, the threads of t-SNE spend more time waiting for each other than
-# computing if the processors are busy: 55 s instead of 23 s for 1000 points.
+# computing if the processors are busy: 1000 points took more than twice as long as with one.
 _MAX_ONE_THREAD_POINTS = 2000
 _SECOND_PREFIX = "second "  # in the title of a second embedding by a model of the same type
 _STRUCTURED_DOMAINS = (

@@ -199,7 +199,7 @@ class Pane {
   layers(radius) {
     const {view} = this, {states, colours} = view, isDense = this.x.length > 20000, fine = isDense ? 1 : 0.82, grey = hexToPixel(THEMES[view.theme].grey);
     if (!view.hasStates) return [[colours, null, null, 0, radius, fine]];
-    const isVisible = view.filters.count < this.x.length && !view.hideFiltered; // points that are filtered out are the faintest, and selected points are on top
+    const isVisible = view.filters.count < this.x.length && !view.hideFiltered; // points that are filtered out are drawn first and most faintly, and selected points last
     const hidden = isVisible ? [[null, grey, states, 0, radius * 0.8, fine * 0.3]] : [];
     if (!view.count) return [...hidden, [colours, null, states, 1, radius, fine]];
     return [...hidden, [null, grey, states, 1, radius * 0.9, fine * 0.75], [colours, null, states, 2, radius * (isDense ? 1 : 1.12), 0.95]];
