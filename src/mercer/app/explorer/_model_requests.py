@@ -27,11 +27,8 @@ _MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only a
 # computing if the processors are busy: 1000 points took more than twice as long as with one.
 _MAX_ONE_THREAD_POINTS = 2000
 _SECOND_PREFIX = "second "  # in the title of a second embedding by a model of the same type
-_STRUCTURED_DOMAINS = (
-    "strings",
-    "texts",
-    "graphs",
-)  # domains of kernels that do not compare vectors
+# Domains of kernels that do not compare vectors.
+_STRUCTURED_DOMAINS = ("strings", "texts", "graphs")
 
 
 @dataclass(frozen=True)
