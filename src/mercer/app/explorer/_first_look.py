@@ -13,7 +13,7 @@ from ...tables import CategoryColumn, NumberColumn, Recipe, Table, TableError, T
 _TARGET_NAMES = ("target", "class", "label", "labels", "species", "outcome", "diagnosis", "y")
 _MAX_CLASSES = 20  # a column `y` with more distinct values is a coordinate rather than a class
 _MAX_COLOURS = 10  # a category with more levels than distinguishable colours is not a good colour
-_MAX_LISTED_COLUMNS = 8  # a note lists at most this many columns
+_MAX_LISTED = 8  # a note lists at most this many columns
 _FEATURE_TYPES = ("number", "boolean", "category", "date", "text", "texts", "graphs")
 
 
@@ -170,9 +170,7 @@ def _unused(recipe: Recipe, color: str | None, known: dict[str, str]) -> list[st
     unused = [t for t in recipe.treatments_ if t.type not in _FEATURE_TYPES and t.column != color]
     if not unused:
         return []
-    reasons = [
-        f"{t.column} ({known.get(t.column) or _reason(t)})" for t in unused[:_MAX_LISTED_COLUMNS]
-    ]
+    reasons = [f"{t.column} ({known.get(t.column) or _reason(t)})" for t in unused[:_MAX_LISTED]]
     more = len(unused) - len(reasons)
     others = f", and {more} more" if more else ""
     return [f"Not used for the embedding: {', '.join(reasons)}{others}."]
@@ -194,10 +192,6 @@ def describe_features(recipe: Recipe) -> list[str]:
             groups.setdefault(f"{t.type}, {t.treatment}", []).append(t.column + missing)
     lines = []
     for treatment, names in groups.items():
-        more = (
-            f" and {len(names) - _MAX_LISTED_COLUMNS} more"
-            if len(names) > _MAX_LISTED_COLUMNS
-            else ""
-        )
-        lines.append(f"{', '.join(names[:_MAX_LISTED_COLUMNS])}{more}: {treatment}.")
+        more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        lines.append(f"{', '.join(names[:_MAX_LISTED])}{more}: {treatment}.")
     return lines

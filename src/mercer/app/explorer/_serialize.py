@@ -29,9 +29,8 @@ from ...tables import array_column, column_from_texts
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _COMPRESSED_BLOCK = 2**21  # a saved page is compressed in blocks of this many bytes
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
-_MAX_PACKED_INTEGER = (
-    2**31 - 1
-)  # packed integers are smaller, because this is the code of missing values
+# Packed integers are smaller, because this is the code of missing values.
+_MAX_PACKED_INTEGER = 2**31 - 1
 _DATE_STEPS = (86_400_000_000, 60_000_000, 1_000_000, 1_000, 1)  # day, minute, ... in microseconds
 
 
