@@ -20,12 +20,8 @@ _MAX_KERNEL_VALUES = 2e8  # the sample is smaller if more values of the kernel w
 _MAX_KMEANS_SAMPLE = 50_000  # k-means on coordinates is fitted to at most this many points
 _MAX_LABELLED_ROWS = 20_000  # labels are derived from a sample of the rows
 _MAX_CATEGORIES = 1000  # columns of strings with more distinct values do not describe clusters
-_MAX_DISTINCT_FRACTION = (
-    0.5  # nor do columns in which more than this fraction of strings is distinct
-)
-_MAX_INTEGER_CATEGORIES = (
-    12  # numeric columns with at most that many distinct integers have classes
-)
+_MAX_DISTINCT_FRACTION = 0.5  # nor do those with more than this fraction of distinct strings
+_MAX_INTEGER_CATEGORIES = 12  # columns of at most this many distinct integers have classes
 _MIN_SUPPORT = 0.3  # a value describes a cluster if at least this fraction of its rows has it
 _MIN_LIFT = 1.2  # and if it is this much more frequent in the cluster than in all rows
 _MIN_SHIFT = 0.5  # smaller differences of means, in standard deviations, do not describe clusters
