@@ -234,7 +234,7 @@ class Controller:
             self._fail(request, _error_text(error))
 
     def _fail(self, request: dict, text: str, *, is_cancelled: bool = False) -> None:
-        """Tell the page that a request failed or was cancelled."""
+        """Report to the page that a request failed or was cancelled."""
         kind = request.get("type")
         token, pane, x, y = (_numeric_field(request, n) for n in ("token", "pane", "x", "y"))
         if kind == "column":
@@ -459,7 +459,7 @@ class Controller:
     def _open(self, request: dict) -> None:
         """Send the scene to a new page, after reading the file again if it has changed.
 
-        A page that was reconnected has the points already; `key` and `version` say what it shows.
+        A reconnected page already has the points; `key` and `version` identify what it shows.
         """
         is_new, self._is_new = self._is_new, False
         if request.get("key") == self.scene.key:
@@ -480,9 +480,9 @@ class Controller:
             self._reset(source)
 
     def _resume(self, request: dict, *, is_new: bool) -> None:
-        """Send a page that was reconnected what it has missed.
+        """Send the changes that a reconnected page has missed.
 
-        `is_new` says that the controller to which it was connected no longer exists.
+        If `is_new`, the controller to which it was connected no longer exists.
         """
         with self._lock:
             if request.get("version") != self.scene.version:
