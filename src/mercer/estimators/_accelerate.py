@@ -8,6 +8,7 @@ that remain undecided are passed to the model itself.
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -101,8 +102,8 @@ class AcceleratedModel:
     """A fitted model with faster predictions, as `accelerate` returns it.
 
     `predict` returns the same classes as the model, or values within `tolerance` of it.  All other
-    methods and attributes are those of `model`.  It cannot be fitted, and `sklearn.base.clone`
-    returns it unchanged.  `statistics_` counts the predictions that each level has decided.
+    methods and attributes are those of `model`, a copy that is unaffected if the original model is
+    fitted again.  It cannot be fitted, and `sklearn.base.clone` returns it unchanged.  `statistics_` counts the predictions that each level has decided.
     """
 
     model: Any
@@ -121,6 +122,8 @@ class AcceleratedModel:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "model" not in self.__dict__:
             raise AttributeError(name)
+        if name.startswith(("fit_", "partial_fit")) and name[-1] != "_":
+            raise AttributeError(f"an accelerated model has no {name!r}, because it cannot be fitted")
         value = getattr(self.model, name)  # raises an error if the model has no such attribute
         return partial(type(self.model).score, self) if name == "score" else value
 
@@ -442,7 +445,7 @@ def accelerate(
     tolerance : float or None, default=None
         For a regression, the largest absolute difference of a prediction from that of the model.
         None means 1 % of the standard deviation of the predictions for X, or for the points of the
-        model.  Ignored for a classifier.
+        model; 1 % of their largest value if they are constant.  Ignored for a classifier.
     max_memory : int, str or None, default=None
         Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
         computer.
@@ -511,10 +514,12 @@ def accelerate(
     n, m = length(points), length(sample)
     needed = 24 * n * min(m, _TUNING.max_level) + 8 * (n + m) * q * q
     check_budget(needed, max_memory, f"calibration with {m} points and a model of {n} points")
-    fast = AcceleratedModel(model, kind, None, max_memory)
+    fast = AcceleratedModel(copy(model), kind, None, max_memory)
     values = fast._f(sample) + _offset(model)
     if kind == "value":
-        tolerance = 0.01 * float(values.std(axis=0).min()) if tolerance is None else tolerance
+        if tolerance is None:  # the values of a constant model have no standard deviation
+            scale = float(values.std(axis=0).min()) or float(np.abs(values).max()) or 1.0
+            tolerance = 0.01 * scale
         if not (np.ndim(tolerance) == 0 and tolerance > 0):
             raise ValueError(
                 f"tolerance must be a positive number, got {tolerance!r}; it is the largest "
