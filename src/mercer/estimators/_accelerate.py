@@ -123,7 +123,9 @@ class AcceleratedModel:
         if name.startswith("__") or "model" not in self.__dict__:
             raise AttributeError(name)
         if name.startswith(("fit_", "partial_fit")) and name[-1] != "_":
-            raise AttributeError(f"an accelerated model has no {name!r}, because it cannot be fitted")
+            raise AttributeError(
+                f"an accelerated model has no {name!r}, because it cannot be fitted"
+            )
         value = getattr(self.model, name)  # raises an error if the model has no such attribute
         return partial(type(self.model).score, self) if name == "score" else value
 
@@ -610,6 +612,8 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     K, R = np.asarray(f.kernel(sample, pivots)), np.asarray(f.kernel(pivots))
     work = np.array([len(level.points) for level in fast._classes])[winner].mean()
     evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.largest_cost * n
+    d = f.points.shape[1] if hasattr(f.points, "shape") else 1
+    overhead = _TUNING.level_cost / (d + q - 1 + _TUNING.exponential_cost)  # in kernel values
     if evaluator.is_single:
         few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
@@ -624,7 +628,9 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_candidates]
         hits = (ranked == winner[half:, None]).mean(axis=0) * (1.0 - undecided)
         # A wrong guess costs at least one more attempt.
-        cost = (m + work * (2.0 - hits[0])) * evaluator.relative_cost + n * undecided
+        attempts = 2.0 - hits[0]
+        cost = (m + work * attempts) * evaluator.relative_cost + n * undecided
+        cost += overhead * (1.0 + attempts)
         if cost < best:
             best, fast.order, fast.ends = cost, order[:m], np.array([m])
             fast.coefficients, fast.expected = [B, mean], np.append(hits, 1.0 - hits.sum())
