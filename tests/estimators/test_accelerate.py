@@ -360,7 +360,8 @@ def test_constant_regression_has_a_default_tolerance(target: float) -> None:
     X = np.random.default_rng(0).standard_normal((50, 2))
     model = SVR().fit(X, np.full(50, target))
     fast = accelerate(model, X)
-    assert fast.tolerance == 0.01 * (target or 1.0)
+    assert fast.tolerance == pytest.approx(0.01 * (target or 1.0))
+    assert fast.level_names == ["model"]
     np.testing.assert_allclose(fast.predict(X), model.predict(X), atol=fast.tolerance)
 
 

@@ -103,7 +103,8 @@ class AcceleratedModel:
 
     `predict` returns the same classes as the model, or values within `tolerance` of it.  All other
     methods and attributes are those of `model`, a copy that is unaffected if the original model is
-    fitted again.  It cannot be fitted, and `sklearn.base.clone` returns it unchanged.  `statistics_` counts the predictions that each level has decided.
+    fitted again.  It cannot be fitted, and `sklearn.base.clone` returns it unchanged.
+    `statistics_` counts the predictions that each level has decided.
     """
 
     model: Any
@@ -512,12 +513,13 @@ def accelerate(
     points, q = model.expansion_.points, len(getattr(model, "classes_", ""))
     rng = check_random_state(0 if random_state is None else random_state)
     X = None if X is None else model._check_new(X)
-    sample = _calibration_points(points, X, kind, rng)
-    n, m = length(points), length(sample)
+    n = length(points)
+    sample = _calibration_points(points, X, kind, rng) if n else points
+    m = length(sample)
     needed = 24 * n * min(m, _TUNING.max_level) + 8 * (n + m) * q * q
     check_budget(needed, max_memory, f"calibration with {m} points and a model of {n} points")
     fast = AcceleratedModel(copy(model), kind, None, max_memory)
-    values = fast._f(sample) + _offset(model)
+    values = fast._f(sample) + _offset(model) if n else np.atleast_2d(_offset(model))
     if kind == "value":
         if tolerance is None:  # the values of a constant model have no standard deviation
             scale = float(values.std(axis=0).min()) or float(np.abs(values).max()) or 1.0
@@ -529,7 +531,8 @@ def accelerate(
             )
         fast.tolerance = float(tolerance)
     choose = _choose_guess if kind == "pairs" else _choose_levels
-    choose(fast, sample, values, rng)
+    if n:  # a constant function has no points
+        choose(fast, sample, values, rng)
     with progress("accelerate", verbose) as log:
         if log is not None:
             log(fast.plan())

@@ -235,8 +235,8 @@ class SVC(SupportVectorClassifier):
         (core vector machine). "auto" and "exact" are the same here. For the hinge loss they use
         "smo", or for a linear kernel and a dense X with more than 500 rows also "primal", as
         described in `NuSVC`. For the squared hinge loss, they use "smo" up to 8 000 points, and
-        otherwise, or if "smo" does not converge, "core-set". A solver object is a `BlockSMO`, a `BoxInterior` (for a linear kernel)
-        or a `CoreSet` of `mercer.solvers`.
+        otherwise, or if "smo" does not converge, "core-set". A solver object is a `BlockSMO`, a
+        `BoxInterior` (for a linear kernel) or a `CoreSet` of `mercer.solvers`.
 
     Attributes
     ----------
