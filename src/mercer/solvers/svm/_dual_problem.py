@@ -255,7 +255,7 @@ class Dual:
         """
         arrays = (getattr(self, name)[variables] for name in _ARRAY_FIELDS)
         shift = None if self.shift is None else self.shift[variables]
-        return Dual(n, points, *arrays, shift)
+        return Dual(n, points, *arrays, shift=shift)
 
     # ------------------------------------------------------------------ functions of v
 
@@ -431,7 +431,8 @@ class Dual:
         """Return C max(0, slack)^2 - a slack + a^2 / (4 C) for a = |v| and shift = 1 / (2 C)."""
         a, slope = np.abs(v), np.where(self.upper > 0, difference, -difference)
         slack = shift * a - slope
-        return np.where(slack > 0, 0.5 * slope * slope / shift, a * (0.5 * shift * a - slack))
+        outside = a * (0.5 * shift * a - slack)
+        return np.asarray(np.where(slack > 0, 0.5 * slope * slope / shift, outside))
 
     @staticmethod
     def hidden_violation(v: np.ndarray, largest: float, tol: float) -> float:
@@ -553,7 +554,7 @@ class Duals:
         arrays = [points, *([getattr(dual, name) for dual in duals] for name in _ARRAY_FIELDS)]
         shifts = [dual.shift for dual in duals if dual.shift is not None]
         shift = np.concatenate(shifts) if shifts else None  # all duals have a shift, or none
-        merged = Dual(len(members), *map(np.concatenate, arrays), shift)
+        merged = Dual(len(members), *map(np.concatenate, arrays), shift=shift)
         return cls(merged, members, ends, point_ends)
 
     def __len__(self) -> int:
