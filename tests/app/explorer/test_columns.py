@@ -458,7 +458,10 @@ def test_a_million_points_are_brushed_in_200_ms(opened, tmp_path):
       }; }""")
     box = page.page.locator('.card[aria-label="f1"] .plot').bounding_box()
     y = box["y"] + 20
-    for _ in range(4):  # other processes may be busy
+    for attempt in range(4):  # other processes may be busy
+        if attempt:
+            page("window.times.length = 0")
+            page.page.locator('.card[aria-label="f1"] .plot').dblclick()  # removes the filter
         page.page.mouse.move(box["x"] + 0.3 * box["width"], y)
         page.page.mouse.down()
         for k in range(20):
@@ -470,8 +473,6 @@ def test_a_million_points_are_brushed_in_200_ms(opened, tmp_path):
         median = times[len(times) // 2]
         if median <= 200:
             break
-        page("window.times.length = 0")
-        page.page.locator('.card[aria-label="f1"] .plot').dblclick()
     bounds = page("(f => [f.low, f.high])(ex.filters.byName.get('f1'))")
     assert page("ex.filters.count") == between(columns["f1"], bounds).sum()
     assert median <= 200, times

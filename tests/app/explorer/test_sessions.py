@@ -250,7 +250,7 @@ HOSTILE = "<img src=x onerror=document.title='caught'>"
         (GOOD | {"selection": EMPTY_ROWS | {"bits": "AAAA", "size": 9}}, "data are damaged"),
         (
             GOOD | {"selection": EMPTY_ROWS | {"by": "position", "bits": "AwA="}},
-            "stored by position",
+            "identified by position",
         ),
         (GOOD | {"selection": "bomb"}, "the compressed data are too long"),
         (GOOD | {"selections": [{"name": 3}]}, "a text of at most 100"),
