@@ -39,6 +39,8 @@ class _Tuning:
     alphas: tuple[float, ...] = tuple(np.geomspace(1e-8, 10.0, 19).tolist())
     # Widths of the first round, in units of the median distance.
     widths: tuple[float, ...] = (0.3, 1.0, 3.0)
+    # After the first round, a penalty is searched within this factor of the previous one.
+    alpha_window: float = 50.0
     # Factor between neighbouring widths of a local search.
     width_step: float = 1.8
     # Largest number of steps of a local search for the width, in one direction.
@@ -215,12 +217,35 @@ def best_ridge(
         scores: Any = cast(NystroemPath, path).mean_squares(tried).mean(axis=1)
     else:
         errors = list(path.leave_one_out(tried))
+        if weights is not None and isinstance(path, ExactPath):
+            errors = [
+                _errors_without_one_copy(path, alpha, e, weights)
+                for alpha, e in zip(tried, errors, strict=True)
+            ]
         scores = [_mean_square(e, weights) for e in errors]
     best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
     A, b = path.solve(float(tried[best]), warn=False)
     found = None if in_blocks else errors[best]
     score = float(scores[best])
     return RidgeFit(path.points, A, b, float(tried[best]), score, found, path.report)
+
+
+def _errors_without_one_copy(
+    path: ExactPath, alpha: float, errors: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the errors of a point of weight w >= 1 when its weight is reduced to w - 1.
+
+    Such a point counts as w copies, so that the fit without one of them still contains the others.
+    With the residual r and the leverage h of the point, the error is r / (1 - h / w).  A point of
+    smaller weight is left out as a whole, as in `errors`.
+    """
+    A, _ = path.solve(float(alpha), warn=False)
+    residuals = alpha * A / weights[:, None]
+    largest = np.abs(errors).sum(axis=1)
+    free = np.ones(len(errors))  # 1 - h
+    np.divide(np.abs(residuals).sum(axis=1), largest, out=free, where=largest > 0.0)
+    leverage = (1.0 - free) / np.maximum(weights, 1.0)
+    return np.asarray(residuals / (1.0 - leverage)[:, None])
 
 
 def _mean_square(errors: np.ndarray, weights: np.ndarray | None) -> float:
@@ -330,7 +355,7 @@ class FeatureSearch:
         candidates, rounds = [(1.0, np.eye(d))], list[FeatureRound]()
         best = stale = 0
         for t in range(self.rounds + 1):
-            current = self._best_width(family, t, candidates, rounds[-1].width if rounds else None)
+            current = self._best_width(family, t, candidates, rounds[-1] if rounds else None)
             rounds.append(current if test is None else test.rescore(current))
             if self.log is not None and test is None and stop:
                 self.log(f"{family.name}, round {t}: error {current.score:.4g}")
@@ -354,17 +379,18 @@ class FeatureSearch:
         family: MetricFamily,
         t: int,
         candidates: list[tuple[float, np.ndarray]],
-        previous: float | None,
+        previous: FeatureRound | None,
     ) -> FeatureRound:
         """Return the best round over transforms and widths, by a local search from the last width.
 
         If `widths` are given, all of them are tried.
         """
-        starts = self.widths or (_TUNING.widths if previous is None else (previous,))
+        starts = self.widths or (_TUNING.widths if previous is None else (previous.width,))
+        alpha = np.nan if previous is None else previous.alpha
         points = [(e, T, self.X @ T) for e, T in candidates]
         unit = [_median_distance(family.kernel, U, self.weights) for _, _, U in points]
         fits = [
-            (self._fit(family, t, *point, width, s), j)
+            (self._fit(family, t, *point, width, s, alpha), j)
             for j, (point, s) in enumerate(zip(points, unit, strict=True))
             for width in starts
         ]
@@ -373,7 +399,8 @@ class FeatureSearch:
             return best
         for step in (_TUNING.width_step, 1.0 / _TUNING.width_step):
             for _ in range(_TUNING.max_width_steps):
-                other = self._fit(family, t, *points[j], best.width * step, unit[j])
+                width = best.width * step
+                other = self._fit(family, t, *points[j], width, unit[j], best.alpha)
                 if other.score >= (1.0 - _TUNING.min_gain) * best.score:
                     break
                 best = other
@@ -388,20 +415,28 @@ class FeatureSearch:
         U: np.ndarray,
         width: float,
         unit: float,
+        alpha: float,
     ) -> FeatureRound:
         """Return the ridge regression on the transformed points U with the best penalty."""
         zero = np.zeros(0)
         trial = FeatureRound(
-            *(family, t, exponent, T, width, width * unit, np.nan, np.inf, zero, zero)
+            *(family, t, exponent, T, width, width * unit, alpha, np.inf, zero, zero)
         )
         return self._solve(trial, U)
 
     def _solve(self, trial: FeatureRound, U: np.ndarray) -> FeatureRound:
         path = ExactPath(DenseGram(trial._inner, U), self.Y, self.weights, intercept=True)
-        fit = best_ridge(path, self.Y, self.weights, self.alphas)
+        fit = best_ridge(path, self.Y, self.weights, self._near(trial.alpha))
         return trial._replace(
             alpha=fit.alpha, score=fit.score, coefficients=fit.A, errors=fit.errors
         )
+
+    def _near(self, alpha: float) -> Sequence[float] | None:
+        """Return the penalties to try, given the last one, which is NaN in the first round."""
+        if np.isnan(alpha) or self.alphas is not None:
+            return self.alphas
+        factor = _TUNING.alpha_window
+        return [a for a in _TUNING.alphas if alpha / factor <= a <= alpha * factor]
 
     def rescore(self, trained: FeatureRound) -> FeatureRound:
         """Return a round with the errors of its kernel on the points of this search."""
