@@ -67,11 +67,18 @@ def _is_numeric(column: Any) -> bool:
 def _values(column: Any) -> list[Any]:
     """Return the values of a column as strings, numbers or None (missing)."""
     values = column.tolist() if hasattr(column, "tolist") else column.to_list()
-    return [None if _is_missing(v) else v if isinstance(v, (bool, int, float)) else str(v) for v in values]
+    return [
+        None if _is_missing(v) else v if isinstance(v, (bool, int, float)) else str(v)
+        for v in values
+    ]
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    return (
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
+    )
 
 
 def _distinct(values: list[Any]) -> list[Any]:

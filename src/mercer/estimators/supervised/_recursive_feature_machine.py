@@ -105,9 +105,7 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
     """
 
     kernel: Any = parameter({"auto"}, str, Kernel, default="auto")
-    metric: Any = parameter(
-        {"auto", "full", "diagonal"}, "positive integer", default="auto"
-    )
+    metric: Any = parameter({"auto", "full", "diagonal"}, "positive integer", default="auto")
     max_rounds: int = parameter("non-negative integer", default=6)
     exponents: Any = parameter("array-like", default=(0.5, 1.0))
     alphas: Any = parameter("array-like", None, default=None)
@@ -172,20 +170,25 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
                 f"{type(self).__name__} was fitted to a data frame with columns of categories; "
                 f"pass a data frame with the same columns, got {type(X).__name__}"
             )
-        _check_feature_names(self, X, reset=reset)
-        if reset:
-            self.n_features_in_ = X.shape[1]
+        if not reset:
+            _check_feature_names(self, X, reset=False)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted to "
+                    f"{self.n_features_in_} columns"
+                )
         rows = encode_columns(X, self.categories_, type(self).__name__)
         if not np.isfinite(rows).all():
             raise ValueError("Input X contains infinity; replace these values, or drop the rows")
-        if not supervised:
-            return rows
-        y = validate_data(
-            self, y=y, X="no_validation", **({} if labels else self._target_validation)
-        )
-        if len(y) != len(rows):
-            raise ValueError(f"X has {len(rows)} points, but y has {len(y)} values")
-        return rows, y
+        if supervised:
+            options = {} if labels else self._target_validation
+            y = validate_data(self, y=y, X="no_validation", **options)
+            if len(y) != len(rows):
+                raise ValueError(f"X has {len(rows)} points, but y has {len(y)} values")
+        if reset:  # after the validation of y, which removes names
+            _check_feature_names(self, X, reset=True)
+            self.n_features_in_ = X.shape[1]
+        return (rows, y) if supervised else rows
 
     @property
     def _has_categories(self) -> bool:
@@ -257,7 +260,11 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         rows = np.arange(len(seen))
         if len(rows) > self.search_points:
             rows = np.sort(rng.choice(len(rows), self.search_points, replace=False))
-        of_rows = rows if sample.drawn is None else np.searchsorted(sample.kept, sample.drawn.places)[rows]
+        of_rows = (
+            rows
+            if sample.drawn is None
+            else np.searchsorted(sample.kept, sample.drawn.places)[rows]
+        )
         search = FeatureSearch(
             scaling(take_rows(seen.points, rows)),
             standard[of_rows],
@@ -286,7 +293,9 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         self.path_ = [_summary(r) for path in choice.paths for r in path]
         self._set_report(choice, fit)
         errors = None if fit.errors is None else fit.errors * targets.scale
-        return fit._replace(A=fit.A * targets.scale, b=fit.b * targets.scale + targets.mean, errors=errors)
+        return fit._replace(
+            A=fit.A * targets.scale, b=fit.b * targets.scale + targets.mean, errors=errors
+        )
 
     def _uses_landmarks(self, sample: Sample) -> bool:
         """Return whether the final model uses landmarks; warn if "auto" approximates."""
@@ -626,6 +635,8 @@ class RFMClassifier(FeatureMachine, DecisionFunctions):
             decisions = sample.scatter(a * values + offset)
             if not sample.whole:
                 others = np.flatnonzero(sample.places < 0)
-                decisions[others] = self.expansion_(take_rows(sample.given, others)) + self.intercept_
+                decisions[others] = (
+                    self.expansion_(take_rows(sample.given, others)) + self.intercept_
+                )
             self.leave_one_out_ = decisions
         return self

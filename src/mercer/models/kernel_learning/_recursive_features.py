@@ -527,7 +527,9 @@ class FeatureChoice(NamedTuple):
         ]
         return sum(terms[1:], start=terms[0])
 
-    def with_metric(self, M: np.ndarray, X: np.ndarray, weights: np.ndarray | None) -> FeatureChoice:
+    def with_metric(
+        self, M: np.ndarray, X: np.ndarray, weights: np.ndarray | None
+    ) -> FeatureChoice:
         """Return the same families and widths, relative to the median distance, with a metric M."""
         rounds = []
         for r in self.rounds:
@@ -542,7 +544,9 @@ def _median_distance(kernel: Any, U: np.ndarray, weights: np.ndarray | None) -> 
     return float(replace(kernel, length_scale="median").resolve(U, weights).length_scale)
 
 
-def calibrate(values: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+def calibrate(
+    values: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
     """Return a factor a > 0 and offsets b such that a f + b are log-odds of the classes.
 
     They minimise the log-loss on values that do not depend on the label of their own point, such
