@@ -274,7 +274,7 @@ def test_a_constant_target():
 
 
 def test_one_row():
-    with pytest.raises(ValueError, match="at least two points.*n_samples = 1"):
+    with pytest.raises(ValueError, match=r"at least two points.*n_samples = 1"):
         RFMRegressor().fit(X[:1], Y[:1])
 
 

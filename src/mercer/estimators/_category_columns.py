@@ -19,7 +19,7 @@ def has_categories(X: Points) -> bool:
 def learn_categories(X: Points) -> list[list[Any] | None]:
     """Return the categories of each column of a data frame; None for a numeric column.
 
-    Missing values of a column that is not numeric are a category of their own.
+    Missing values of a column that is not numeric are a separate category.
     """
     columns = (get_column(X, j) for j in range(X.shape[1]))
     return [None if _is_numeric(c) else _distinct(_values(c)) for c in columns]

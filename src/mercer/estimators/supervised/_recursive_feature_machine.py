@@ -8,13 +8,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from ..._core import Points, budget_in_bytes, check_budget, is_table, length, seeded_generator
+from ..._core import (
+    Points,
+    budget_in_bytes,
+    check_budget,
+    is_table,
+    length,
+    seeded_generator,
+    warn_caller,
+)
 from ..._core import take as take_rows
-from ..._core import warn_caller
-from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, Laplacian, Matern, Radial
@@ -28,6 +33,7 @@ from ...models.kernel_learning import (
     average_gradient_outer_product,
     best_ridge,
     calibrate,
+    principal_directions,
 )
 from ...solvers import (
     MAX_EXACT_POINTS,
@@ -38,7 +44,6 @@ from ...solvers import (
     affordable_landmarks,
     landmark_bytes,
     plan_exact_or_landmarks,
-    tile_bytes,
     use_landmarks,
     warn_inaccurate,
 )
@@ -364,10 +369,7 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         trace = np.trace(M)
         self.metric_ = M / trace if trace > 0.0 else M
         self.feature_importances_ = np.bincount(self._groups, np.diag(self.metric_))
-        values, V = np.linalg.eigh(self.metric_)
-        V = V[:, ::-1].T
-        largest = np.abs(V).argmax(axis=1)
-        self.directions_ = V * np.sign(V[np.arange(len(V)), largest])[:, None]
+        self.directions_ = principal_directions(self.metric_)
 
     def _set_report(self, choice: FeatureChoice, fit: RidgeFit) -> None:
         names = [
@@ -440,7 +442,7 @@ class RFMRegressor(FeatureMachine, DualPredictor):
 
     Columns are standardised internally.  Columns of a data frame that are not numbers (strings,
     categories) are one-hot encoded.  A category that was not in the training table is encoded
-    by zeros, and a missing category is a category of its own.  Missing numbers raise an error.
+    by zeros, and missing values are a separate category.  Missing numbers raise an error.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from ._recursive_features import FeatureSearch, MetricFamily, average_gradient_o
 from ._recursive_features import RidgeFit as RidgeFit
 from ._recursive_features import best_ridge as best_ridge
 from ._recursive_features import calibrate as calibrate
+from ._recursive_features import principal_directions as principal_directions
 from ._structure_search import ExpressionSearch, SearchLog
 
 __all__ = [

@@ -32,7 +32,7 @@ from ...solvers import ExactPath, NystroemPath, Report, RidgePath
 
 
 @dataclass(frozen=True)
-class _Tuning:
+class _FeatureSearchTuning:
     """Constants of the search, from experiments with real tables of 300 to 2000 rows."""
 
     # Ridge penalties, for kernels with k(x, x) = 1 and standardised targets.
@@ -57,7 +57,7 @@ class _Tuning:
     min_weight: float = 0.03
 
 
-_TUNING = _Tuning()
+_TUNING = _FeatureSearchTuning()
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,24 @@ def average_gradient_outer_product(
         G = column.gradient(X)[:, 0]
         M += G.T @ (w[:, None] * G)
     return M / w.sum()
+
+
+def principal_directions(M: np.ndarray) -> np.ndarray:
+    """Return the eigenvectors of a metric as rows, by decreasing eigenvalue.
+
+    The largest entry of each row is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.kernel_learning import principal_directions
+    >>> principal_directions(np.diag([1.0, 4.0]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    V = np.linalg.eigh(M)[1][:, ::-1].T
+    largest = np.abs(V).argmax(axis=1)
+    return np.asarray(V * np.sign(V[np.arange(len(V)), largest])[:, None])
 
 
 class RidgeFit(NamedTuple):
@@ -512,7 +530,7 @@ class FeatureSearch:
 
 
 class FeatureChoice(NamedTuple):
-    """The rounds that a search chose, the weights of their kernels, and the rounds of all families."""
+    """The rounds that a search chose, the weights of their kernels, and all rounds."""
 
     rounds: list[FeatureRound]
     weights: np.ndarray
