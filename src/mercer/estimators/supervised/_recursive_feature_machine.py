@@ -417,6 +417,13 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         )
 
 
+def _without_unit_weights(sample: Sample) -> Sample:
+    """Return the sample in float64; weights that are all 1 are dropped, which saves time."""
+    if sample.weights is not None and np.all(sample.weights == 1.0):
+        sample = replace(sample, weights=None)
+    return sample.doubled()
+
+
 def _summary(r: Any) -> dict[str, Any]:
     """Return a round as an entry of `path_`."""
     return {
@@ -528,7 +535,7 @@ class RFMRegressor(FeatureMachine, DualPredictor):
         self : RFMRegressor
             The fitted estimator.
         """
-        sample = self._sample(X, y, sample_weight).doubled()
+        sample = _without_unit_weights(self._sample(X, y, sample_weight))
         fit = self._fit(sample, sample.targets)
         self._set_functions(sample, fit, sample.flat)
         if fit.errors is not None:
@@ -620,7 +627,7 @@ class RFMClassifier(FeatureMachine, DecisionFunctions):
         self : RFMClassifier
             The fitted estimator.
         """
-        sample = self._sample(X, y, sample_weight, labels=True).doubled()
+        sample = _without_unit_weights(self._sample(X, y, sample_weight, labels=True))
         classes, labels = sample.classes, sample.labels
         Y = 2.0 * np.eye(len(classes))[labels] - 1.0
         Y = Y[:, 1:] if len(classes) == 2 else Y
