@@ -205,7 +205,7 @@ def test_search_on_a_sample_and_landmarks():
         search_points=200, kernel=Matern(nu=1.5), solver="nystroem", rank=150
     ).fit(Blocks.of(Z, rows=250), y)
     assert blocks.score(Z, y) > 0.98
-    assert not hasattr(blocks, "leave_one_out_")
+    assert np.std(blocks.leave_one_out_ - y) < 0.2
 
 
 def test_three_classes():

@@ -297,9 +297,10 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         self.alpha_, self.scale_ = fit.alpha, scaling.scale
         self.path_ = [_summary(r) for path in choice.paths for r in path]
         self._set_report(choice, fit)
-        errors = None if fit.errors is None else fit.errors * targets.scale
         return fit._replace(
-            A=fit.A * targets.scale, b=fit.b * targets.scale + targets.mean, errors=errors
+            A=fit.A * targets.scale,
+            b=fit.b * targets.scale + targets.mean,
+            errors=fit.errors * targets.scale,
         )
 
     def _uses_landmarks(self, sample: Sample) -> bool:
@@ -390,12 +391,21 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         )
 
     def _set_functions(self, sample: Sample, fit: RidgeFit, flat: bool) -> None:
-        """Set the expansion, and the leave-one-out predictions if they are known."""
+        """Set the expansion, whose points may be landmarks."""
         if fit.points is sample.points:
             f = sample.expansion(self.kernel_, fit.A)
         else:
             f = Expansion(self.kernel_, fit.points, fit.A)
         self._set_expansion(f, fit.b, flat)
+
+    def _leave_one_out(self, sample: Sample, values: np.ndarray) -> np.ndarray:
+        """Return leave-one-out values of all points; points of weight 0 are predicted."""
+        if sample.whole:
+            return values
+        out = sample.scatter(values)
+        others = np.flatnonzero(sample.places < 0)
+        out[others] = self.expansion_(take_rows(sample.given, others)) + self.intercept_
+        return out
 
     # ------------------------------------------------------------------ plans
 
@@ -478,8 +488,7 @@ class RFMRegressor(FeatureMachine, DualPredictor):
     alpha_ : float
         The ridge penalty, for targets of variance 1.
     leave_one_out_ : ndarray of shape (n,) or (n, n_targets)
-        Leave-one-out predictions of the final model, whose metric is fixed; not for points in
-        blocks.
+        Leave-one-out predictions of the final model, whose metric is fixed.
     categories_ : list or None
         The categories of each column, None for numbers; None if all columns are numbers.
     expansion_ : Expansion
@@ -538,12 +547,8 @@ class RFMRegressor(FeatureMachine, DualPredictor):
         sample = _without_unit_weights(self._sample(X, y, sample_weight))
         fit = self._fit(sample, sample.targets)
         self._set_functions(sample, fit, sample.flat)
-        if fit.errors is not None:
-            predictions = sample.scatter(sample.targets - fit.errors)
-            if not sample.whole:  # the fitted model predicts points of weight 0
-                others = np.flatnonzero(sample.places < 0)
-                predictions[others] = self.expansion_(take_rows(sample.given, others)) + fit.b
-            self.leave_one_out_ = predictions[:, 0] if sample.flat else predictions
+        predictions = self._leave_one_out(sample, sample.targets - fit.errors)
+        self.leave_one_out_ = predictions[:, 0] if sample.flat else predictions
         return self
 
 
@@ -632,20 +637,9 @@ class RFMClassifier(FeatureMachine, DecisionFunctions):
         Y = 2.0 * np.eye(len(classes))[labels] - 1.0
         Y = Y[:, 1:] if len(classes) == 2 else Y
         fit = self._fit(sample, Y)
-        if fit.errors is None:
-            f = Expansion(self.kernel_, fit.points, fit.A)
-            values = sample.evaluate(f) + fit.b
-        else:
-            values = Y - fit.errors
+        values = Y - fit.errors
         a, offset = calibrate(values, labels, sample.counts)
         self._set_functions(sample, fit._replace(A=a * fit.A, b=a * fit.b + offset), False)
         self.classes_ = classes
-        if fit.errors is not None:
-            decisions = sample.scatter(a * values + offset)
-            if not sample.whole:
-                others = np.flatnonzero(sample.places < 0)
-                decisions[others] = (
-                    self.expansion_(take_rows(sample.given, others)) + self.intercept_
-                )
-            self.leave_one_out_ = decisions
+        self.leave_one_out_ = self._leave_one_out(sample, a * values + offset)
         return self

@@ -202,7 +202,7 @@ class RidgeFit(NamedTuple):
     b: np.ndarray
     alpha: float
     score: float  # the mean squared leave-one-out error
-    errors: np.ndarray | None  # leave-one-out errors; None for points in blocks
+    errors: np.ndarray  # leave-one-out errors
     report: Report
 
 
@@ -225,7 +225,7 @@ def best_ridge(
     alphas : sequence of float or None, default=None
         Penalties to try; None means 19 values between 1e-8 and 10.
     in_blocks : bool, default=False
-        Whether the points are in blocks, so that single errors are not stored.
+        Whether the points are in blocks, so that the errors for all penalties are not stored.
     """
     tried = np.asarray(_TUNING.alphas if alphas is None else alphas, dtype=float)
     usable = path.usable(tried)
@@ -243,7 +243,7 @@ def best_ridge(
         scores = [_mean_square(e, weights) for e in errors]
     best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
     A, b = path.solve(float(tried[best]), warn=False)
-    found = None if in_blocks else errors[best]
+    found = next(path.leave_one_out(tried[[best]])) if in_blocks else errors[best]
     score = float(scores[best])
     return RidgeFit(path.points, A, b, float(tried[best]), score, found, path.report)
 
@@ -609,5 +609,6 @@ def calibrate(
 
     start = np.r_[np.log(2.0), np.zeros(q)]
     bounds = [(-10.0, 10.0), *[(None, None)] * q]
-    p = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    options = {"ftol": 1e-15, "gtol": 1e-10}
+    p = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     return float(np.exp(p[0])), p[1:]
