@@ -130,7 +130,7 @@ def test_a_weight_counts_as_copies_in_leave_one_out_errors():
 
     def fit(rows, w):
         path = ExactPath(gram(RBF(), Z[rows]), y[rows], w, intercept=True)
-        return best_ridge(path, y[rows], w)
+        return best_ridge(path, y[rows], w, copies=w)
 
     weighted, repeated = fit(np.arange(18), weights), fit(copies, None)
     assert weighted.alpha == repeated.alpha
@@ -304,7 +304,7 @@ def test_missing_values():
         RFMRegressor().fit(Z, Y)
 
 
-@pytest.mark.parametrize("kernel", ["poly", "Linear()", "rbf"])
+@pytest.mark.parametrize("kernel", ["poly", "Linear()"])
 def test_kernels_without_a_metric(kernel):
     with pytest.raises((TypeError, ValueError), match="needs a radial kernel"):
         RFMRegressor(kernel=kernel).fit(X, Y)

@@ -22,7 +22,7 @@ from ..._core import (
 from ..._core import take as take_rows
 from ...expansion import Expansion
 from ...gram import gram
-from ...kernels import Kernel, Laplacian, Matern, Radial
+from ...kernels import RBF, Kernel, Laplacian, Matern, Radial
 from ...models.kernel_learning import (
     METRIC_FAMILIES,
     ColumnScaling,
@@ -53,7 +53,7 @@ from .._category_columns import (
     learn_categories,
     missing_values_error,
 )
-from .._kernel_estimator import DualFunctions, DualPredictor, LandmarkMixin
+from .._kernel_estimator import DualFunctions, DualPredictor, LandmarkMixin, record_n_features
 from .._label_encoding import DecisionFunctions
 from .._parameters import estimator, fit_method, fitted, parameter, solver
 from .._plan_method import n_of
@@ -177,10 +177,10 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
             )
         if not reset:
             _check_feature_names(self, X, reset=False)
-            if X.shape[1] != self.n_features_in_:
+            if X.shape[1] != len(self.categories_):
                 raise ValueError(
                     f"X has {X.shape[1]} columns, but {type(self).__name__} was fitted to "
-                    f"{self.n_features_in_} columns"
+                    f"{len(self.categories_)} columns"
                 )
         rows = encode_columns(X, self.categories_, type(self).__name__)
         if not np.isfinite(rows).all():
@@ -191,8 +191,8 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
             if len(y) != len(rows):
                 raise ValueError(f"X has {len(rows)} points, but y has {len(y)} values")
         if reset:  # after the validation of y, which removes names
+            record_n_features(self, X, True)
             _check_feature_names(self, X, reset=True)
-            self.n_features_in_ = X.shape[1]
         return (rows, y) if supervised else rows
 
     @property
@@ -213,7 +213,7 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
     def _groups(self) -> np.ndarray:
         """The column of X to which each encoded column belongs."""
         if not self._has_categories:
-            return np.arange(self.n_features_in_)
+            return np.arange(len(self.scale_))
         sizes = [1 if known is None else len(known) for known in self.categories_]
         return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -228,6 +228,8 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         if isinstance(spec, str) and spec == "auto":
             families = [f for f in METRIC_FAMILIES if diagonal in (None, f.diagonal)]
             return [f if f.diagonal else replace(f, rank=rank) for f in families]
+        if isinstance(spec, str):
+            spec = {"rbf": RBF(), "laplacian": Laplacian()}.get(spec, spec)
         if isinstance(spec, Laplacian):
             if diagonal is False:
                 raise ValueError(
@@ -244,10 +246,11 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         forms = (True, False) if diagonal is None else (diagonal,)
         return [MetricFamily(spec, form, None if form else rank) for form in forms]
 
-    def _fit(self, sample: Sample, Y: np.ndarray) -> RidgeFit:
+    def _fit(self, sample: Sample, Y: np.ndarray, sample_weight: Any) -> RidgeFit:
         """Learn the metric and fit the functions to the targets Y.
 
-        Sets the fitted attributes that do not depend on the kind of the targets.
+        Sets the fitted attributes that do not depend on the kind of the targets.  `sample_weight`
+        is that of all points, without class weights, which do not count as copies.
         """
         if len(sample) < 2:
             raise ValueError(
@@ -281,20 +284,24 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
             None if self.widths is None else check_positive_numbers(self.widths, "widths").tolist(),
             self._progress_callback,
         )
+        copies = None
+        if sample_weight is not None and sample.drawn is None:
+            copies = np.broadcast_to(sample_weight, length(sample.given))[sample.kept]
+            search.copies = copies[rows]
         choice = search.run(cross_fit=self.selection == "cross-fit", combine=self.combine)
-        fit = self._ridge(scaling.kernel(choice), sample, standard, on_landmarks)
+        fit = self._ridge(scaling.kernel(choice), sample, standard, copies, on_landmarks)
         for _ in range(_MAX_REFINEMENTS if len(rows) < len(sample) and self.max_rounds else 0):
             M = self._outer_product(scaling.kernel(choice), fit, seen, scaling, rng)
             if not M.any():
                 break
             other = choice.with_metric(M, search.X, search.weights)
-            refined = self._ridge(scaling.kernel(other), sample, standard, on_landmarks)
+            refined = self._ridge(scaling.kernel(other), sample, standard, copies, on_landmarks)
             self._log_progress(f"all points: error {refined.score:.4g}, before {fit.score:.4g}")
             if refined.score >= fit.score:
                 break
             choice, fit = other, refined
-        self._set_metric(choice, fit, seen, scaling, rng)
         self.alpha_, self.scale_ = fit.alpha, scaling.scale
+        self._set_metric(choice, fit, seen, scaling, rng)
         self.path_ = [_summary(r) for path in choice.paths for r in path]
         self._set_report(choice, fit)
         return fit._replace(
@@ -330,7 +337,14 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
 
         return affordable_landmarks(self._chosen, self.solver, n, needed, budget)
 
-    def _ridge(self, kernel: Kernel, sample: Sample, Y: np.ndarray, on_landmarks: bool) -> RidgeFit:
+    def _ridge(
+        self,
+        kernel: Kernel,
+        sample: Sample,
+        Y: np.ndarray,
+        copies: np.ndarray | None,
+        on_landmarks: bool,
+    ) -> RidgeFit:
         """Return ridge regression with this kernel on all points, with the best penalty."""
         path: Any
         if on_landmarks:
@@ -346,7 +360,8 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
             K = gram(kernel, sample.points, storage="dense", max_memory=self.max_memory)
             path = ExactPath(K, Y, sample.weights, intercept=True)
         alphas = None if self.alphas is None else np.atleast_1d(self.alphas).tolist()
-        return best_ridge(path, Y, sample.weights, alphas, in_blocks=sample.drawn is not None)
+        in_blocks = sample.drawn is not None
+        return best_ridge(path, Y, sample.weights, alphas, copies=copies, in_blocks=in_blocks)
 
     def _outer_product(
         self, kernel: Kernel, fit: RidgeFit, seen: Sample, scaling: ColumnScaling, rng: Any
@@ -495,6 +510,8 @@ class RFMRegressor(FeatureMachine, DualPredictor):
         The function f on encoded columns.
     report_ : Report
         The report of the final fit. `message` lists the kernels and their weights.
+    dual_coef_, intercept_, X_fit_, kernel_
+        As in `KernelRidge`, for encoded columns.
 
     See Also
     --------
@@ -545,7 +562,7 @@ class RFMRegressor(FeatureMachine, DualPredictor):
             The fitted estimator.
         """
         sample = _without_unit_weights(self._sample(X, y, sample_weight))
-        fit = self._fit(sample, sample.targets)
+        fit = self._fit(sample, sample.targets, sample_weight)
         self._set_functions(sample, fit, sample.flat)
         predictions = self._leave_one_out(sample, sample.targets - fit.errors)
         self.leave_one_out_ = predictions[:, 0] if sample.flat else predictions
@@ -583,6 +600,8 @@ class RFMClassifier(FeatureMachine, DecisionFunctions):
         The functions on encoded columns, whose values are log-odds.
     report_ : Report
         The report of the final fit. `message` lists the kernels and their weights.
+    dual_coef_, intercept_, X_fit_, kernel_
+        As in `KernelRidge`, for encoded columns.
 
     See Also
     --------
@@ -636,7 +655,7 @@ class RFMClassifier(FeatureMachine, DecisionFunctions):
         classes, labels = sample.classes, sample.labels
         Y = 2.0 * np.eye(len(classes))[labels] - 1.0
         Y = Y[:, 1:] if len(classes) == 2 else Y
-        fit = self._fit(sample, Y)
+        fit = self._fit(sample, Y, sample_weight)
         values = Y - fit.errors
         a, offset = calibrate(values, labels, sample.counts)
         self._set_functions(sample, fit._replace(A=a * fit.A, b=a * fit.b + offset), False)

@@ -212,6 +212,7 @@ def best_ridge(
     weights: np.ndarray | None,
     alphas: Sequence[float] | None = None,
     *,
+    copies: np.ndarray | None = None,
     in_blocks: bool = False,
 ) -> RidgeFit:
     """Return the solution of a path with the smallest mean squared leave-one-out error.
@@ -224,6 +225,9 @@ def best_ridge(
     weights : ndarray of shape (n,) or None
     alphas : sequence of float or None, default=None
         Penalties to try; None means 19 values between 1e-8 and 10.
+    copies : ndarray of shape (n,) or None, default=None
+        The number of copies for which each point stands.  A leave-one-out error leaves out one of
+        them, or all if there are less than one.  None means 1.
     in_blocks : bool, default=False
         Whether the points are in blocks, so that the errors for all penalties are not stored.
     """
@@ -235,9 +239,9 @@ def best_ridge(
         scores: Any = cast(NystroemPath, path).mean_squares(tried).mean(axis=1)
     else:
         errors = list(path.leave_one_out(tried))
-        if weights is not None and isinstance(path, ExactPath):
+        if weights is not None and copies is not None and isinstance(path, ExactPath):
             errors = [
-                _errors_without_one_copy(path, alpha, e, weights)
+                _errors_without_one_copy(path, alpha, e, weights, copies)
                 for alpha, e in zip(tried, errors, strict=True)
             ]
         scores = [_mean_square(e, weights) for e in errors]
@@ -249,20 +253,19 @@ def best_ridge(
 
 
 def _errors_without_one_copy(
-    path: ExactPath, alpha: float, errors: np.ndarray, weights: np.ndarray
+    path: ExactPath, alpha: float, errors: np.ndarray, weights: np.ndarray, copies: np.ndarray
 ) -> np.ndarray:
-    """Return the errors of a point of weight w >= 1 when its weight is reduced to w - 1.
+    """Return the errors of points when one of their c copies is left out.
 
-    Such a point counts as w copies, so that the fit without one of them still contains the others.
-    With the residual r and the leverage h of the point, the error is r / (1 - h / w).  A point of
-    smaller weight is left out as a whole, as in `errors`.
+    With the residual r and the leverage h of the point, the error is r / (1 - h / c).  A point with
+    c < 1 is left out as a whole, as in `errors`.
     """
     A, _ = path.solve(float(alpha), warn=False)
     residuals = alpha * A / weights[:, None]
     largest = np.abs(errors).sum(axis=1)
     free = np.ones(len(errors))  # 1 - h
     np.divide(np.abs(residuals).sum(axis=1), largest, out=free, where=largest > 0.0)
-    leverage = (1.0 - free) / np.maximum(weights, 1.0)
+    leverage = (1.0 - free) / np.maximum(copies, 1.0)
     return np.asarray(residuals / (1.0 - leverage)[:, None])
 
 
@@ -348,6 +351,19 @@ class FeatureSearch:
         Length scales to try, in units of the median distance.  None means a local search.
     log : callable or None, default=None
         Called with a progress message after each round.
+    copies : ndarray of shape (n,) or None, default=None
+        The number of copies for which each point stands, see `best_ridge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.kernel_learning import METRIC_FAMILIES, FeatureSearch
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> y = np.sin(2.0 * X[:, [3]])
+    >>> search = FeatureSearch(X, y, None, METRIC_FAMILIES[1:2], [1.0], rounds=3)
+    >>> choice = search.run(cross_fit=False, combine=False)
+    >>> int(np.abs(choice.rounds[0].transform).max(axis=1).argmax())
+    3
     """
 
     X: np.ndarray
@@ -359,6 +375,7 @@ class FeatureSearch:
     alphas: Sequence[float] | None = None
     widths: Sequence[float] | None = None
     log: ProgressCallback | None = None
+    copies: np.ndarray | None = None
 
     def path(
         self, family: MetricFamily, test: FeatureSearch | None = None, *, stop: bool = True
@@ -444,7 +461,7 @@ class FeatureSearch:
 
     def _solve(self, trial: FeatureRound, U: np.ndarray) -> FeatureRound:
         path = ExactPath(DenseGram(trial._inner, U), self.Y, self.weights, intercept=True)
-        fit = best_ridge(path, self.Y, self.weights, self._near(trial.alpha))
+        fit = best_ridge(path, self.Y, self.weights, self._near(trial.alpha), copies=self.copies)
         return trial._replace(
             alpha=fit.alpha, score=fit.score, coefficients=fit.A, errors=fit.errors
         )
@@ -512,7 +529,8 @@ class FeatureSearch:
 
     def _take(self, rows: np.ndarray) -> FeatureSearch:
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights)
+        copies = None if self.copies is None else self.copies[rows]
+        return replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights, copies=copies)
 
     def _combination(self, errors: list[np.ndarray]) -> np.ndarray:
         """Return the weights of the convex combination of models with the smallest error."""
