@@ -48,7 +48,9 @@ left.bar(range(12), model.feature_importances_, color="#0072B2")
 left.set(title="Importance of twelve columns, nine of them noise", xlabel="column")
 left.set_xticks(range(12))
 colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-for name, color in zip(dict.fromkeys(entry["kernel"] for entry in model.path_), colors, strict=True):
+for name, color in zip(
+    dict.fromkeys(entry["kernel"] for entry in model.path_), colors, strict=True
+):
     scores = [-entry["score"] for entry in model.path_ if entry["kernel"] == name]
     right.plot(scores, "o-", color=color, label=name)
 right.set(title="Error of each round", xlabel="round", ylabel="mean squared error", yscale="log")
