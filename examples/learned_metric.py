@@ -1,8 +1,8 @@
 """A learned metric: which columns and directions of a table matter.
 
-In a table of twelve columns, y depends on column 0 and on the sum of the columns 1 and 2.  The other
-columns are noise.  `RFMRegressor` learns the metric of its kernel from
-the gradients of the fitted function.  What to look for:
+In a table of twelve columns, y depends on column 0 and on the sum of the columns 1 and 2.  The
+other columns are noise.  `RFMRegressor` learns the metric of its kernel from the gradients of the
+fitted function.  What to look for:
 
 * The importances of the noise columns are almost 0, and the error of each kernel decreases over
   the rounds, in which the metric is learned again.
