@@ -695,11 +695,12 @@ ESTIMATORS = [
     KernelMachineRegressor("poisson"),
     KernelMachineClassifier(),
     KernelMachineClassifier("squared_hinge", alpha=0.1, kernel="poly"),
-    RFMRegressor(max_rounds=1),
-    RFMRegressor(),
-    RFMRegressor(kernel=Matern(nu=0.5), metric="full", max_rounds=2, solver="nystroem"),
-    RFMClassifier(max_rounds=1),
-    RFMClassifier(kernel=Laplacian(), selection="leave-one-out", class_weight="balanced"),
+    RFMRegressor(max_rounds=1, widths=[1.0]),
+    RFMRegressor(kernel=Matern(nu=0.5), metric="full", max_rounds=1, solver="nystroem"),
+    RFMClassifier(max_rounds=1, widths=[1.0]),
+    RFMClassifier(
+        kernel=Laplacian(), max_rounds=1, selection="leave-one-out", class_weight="balanced"
+    ),
     Nystroem(n_components=5),
     Nystroem(kernel=Matern(nu=2.5), n_components=5, landmarks="leverage"),
     KernelFisherDiscriminant(),
