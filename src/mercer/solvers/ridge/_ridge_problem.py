@@ -535,7 +535,7 @@ class LandmarkRidge(_RidgeProblem):
         return noise
 
     def _factorised_path(self) -> NystroemPath:
-        """Return the factorisation of the system, which standard deviations need."""
+        """Return the factorisation of the system, from which standard deviations are computed."""
         if self._path is None:
             raise ValueError(
                 "standard deviations need a factorisation, which solver='krill' does not compute; "
