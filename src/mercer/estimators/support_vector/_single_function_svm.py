@@ -12,6 +12,7 @@ from sklearn.base import OutlierMixin, RegressorMixin
 from ..._core import Points
 from ...solvers import Dual, Duals, DualSolutions
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._prediction_intervals import IntervalMixin
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
@@ -20,7 +21,7 @@ from ._svm_training import SVMProblem
 _RHO_SLACK = 1e-8
 
 
-class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
+class _SupportVectorRegressor(IntervalMixin, RegressorMixin, SupportVectorMachine):
     """Base class of SVR and NuSVR."""
 
     @fit_method
