@@ -481,7 +481,7 @@ class GaussianProcessRegressor(
         if isinstance(objective, gp.MarginalLikelihood):
             warn_if_infinite(len(Y), coverage)
             check_interval_memory(len(Y), self.max_memory)
-            smoother = DualSmoother(np.array(covariance.factor, order="F"), Y)
+            smoother = DualSmoother(covariance.inverse_factor, Y)
             bounds = np.empty((length(X), Y.shape[1], 2))
             rows = kernel_rows(covariance.kernel, X, covariance.points, self.max_memory)
             for index, K in rows:

@@ -135,15 +135,29 @@ def jackknife_bounds(
     return bounds
 
 
+def invert_lower(L: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
+    """Return L^-1 in Fortran order; the upper triangles of L and of the result are undefined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import invert_lower
+    >>> np.tril(invert_lower(np.array([[2.0, 0.0], [1.0, 1.0]])))
+    array([[ 0.5,  0. ],
+           [-0.5,  1. ]])
+    """
+    L = np.asarray(L, dtype=float, order="F")
+    return np.asarray(lapack.dtrtri(L, lower=1, overwrite_c=overwrite)[0])
+
+
 class DualSmoother:
     """The predictions of ridge regression on all points as linear functions of the targets.
 
     Parameters
     ----------
-    L : ndarray of shape (n, n)
-        The lower Cholesky factor of C = K + diag(alpha / w) or, if `root` is given, of
-        S K S + alpha I with S = diag(root).  It is replaced by L^-1 if it is a float64 array in
-        Fortran order; its upper triangle is ignored.
+    inverse_factor : ndarray of shape (n, n)
+        L^-1 for the lower Cholesky factor L of C = K + diag(alpha / w) or, if `root` is given, of
+        S K S + alpha I with S = diag(root); see `invert_lower`.  The upper triangle is ignored.
     Y : ndarray of shape (n, q)
         The targets.
     root : ndarray of shape (n,) or None, default=None
@@ -159,15 +173,13 @@ class DualSmoother:
 
     def __init__(
         self,
-        L: np.ndarray,
+        inverse_factor: np.ndarray,
         Y: np.ndarray,
         root: np.ndarray | None = None,
         *,
         intercept: bool = False,
     ) -> None:
-        n = len(L)
-        L = np.asarray(L, dtype=float, order="F")
-        self._inverse_factor, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+        n, self._inverse_factor = len(inverse_factor), inverse_factor
         self._root = np.ones(n) if root is None else root
         diagonal = np.empty(n)
         for columns in slices(n, _COLUMNS_PER_BLOCK):  # (A^-1)_ii = |column i of L^-1|^2

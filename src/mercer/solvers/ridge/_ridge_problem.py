@@ -38,7 +38,7 @@ from .._choose_solver import LINEAR, choose
 from .._report import Report, Status, worst_report
 from ..eigen import LowRankEigen
 from ..linear import BorderedSystem, Cholesky, LeastSquares
-from ._jackknife import DualSmoother, check_interval_memory
+from ._jackknife import DualSmoother, check_interval_memory, invert_lower
 from ._ridge_path import Calibration, NystroemPath, solve_per_target
 from ._sketched_cg import Krill
 
@@ -267,7 +267,9 @@ class ExactRidge(_RidgeProblem):
                 f"a larger alpha, or `conformalize` with data that were not used in `fit`"
             ) from None
         root = None if self.weights is None else np.sqrt(self.weights)
-        smoother = DualSmoother(L, self.Y[:, columns], root, intercept=self.intercept)
+        smoother = DualSmoother(
+            invert_lower(L, overwrite=True), self.Y[:, columns], root, intercept=self.intercept
+        )
         if len(columns) == len(self.alphas):
             self._smoothers[alpha] = smoother
         return smoother
