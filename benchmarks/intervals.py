@@ -6,6 +6,7 @@ Columns and targets are standardised with the training rows.  The contenders are
 * the jackknife+ of `KernelRidgeCV.predict_interval`, where α and γ are chosen by leave-one-out from
   the same training rows,
 * the jackknife+ of `KernelRidge` with α = 0.1 and gamma="median" ("fixed"),
+* ten-fold CV+ of `KernelRidgeCV`, where α and γ are chosen again in each fold ("folds"),
 * ten-fold CV+ of MAPIE around `KernelRidge` with the same α and γ, if MAPIE is installed,
 * the Gaussian intervals of `GaussianProcessRegressor`, whose noise and length scale maximise the
   likelihood.
@@ -85,6 +86,12 @@ def fixed(X, y, Z, _) -> np.ndarray:
     from mercer import KernelRidge
 
     model = KernelRidge(0.1, kernel="rbf", gamma="median", fit_intercept=True).fit(X, y)
+    return np.stack([model.predict_interval(Z, level) for level in LEVELS])
+
+
+def folds(X, y, Z, model) -> np.ndarray:
+    """Return the intervals of CV+ at all levels; parameters are chosen again in each fold."""
+    model.conformalize(X, y, cv=10)
     return np.stack([model.predict_interval(Z, level) for level in LEVELS])
 
 
