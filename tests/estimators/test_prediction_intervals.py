@@ -361,6 +361,8 @@ def test_errors():
     with pytest.raises(NotFittedError):
         model.predict_interval(Z)
     with pytest.raises(NotFittedError):
+        GaussianProcessRegressor().predict_interval(Z)
+    with pytest.raises(NotFittedError):
         SVC().conformalize(X, labels)
     model.fit(X, y)
     with pytest.raises(ValueError, match="NaN"):

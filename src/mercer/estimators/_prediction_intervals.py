@@ -11,7 +11,7 @@ that was fitted without it.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,7 +85,7 @@ class ConformalMixin(BaseEstimator):
         Barber, Candès, Ramdas and Tibshirani, "Predictive inference with the jackknife+", Annals of
         Statistics 49, 2021.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")  # a Gaussian process predicts before `fit`
         if cv is None and sample_weight is not None:
             raise ValueError(
                 "sample_weight is only used for the fits on folds; without cv, scores are computed "
@@ -155,6 +155,11 @@ class IntervalMixin(ConformalMixin):
     A subclass whose leave-one-out predictions have a closed form implements `_jackknife_bounds`.
     """
 
+    # Attributes of the estimators that use this mixin.
+    predict: ClassVar[Any]
+    max_memory: ClassVar[Any]
+    _has_single_target: ClassVar[Any]
+
     @predict_method
     def predict_interval(self, X: Points, coverage: float = 0.9) -> np.ndarray:
         """Return intervals that contain new observations with a given probability.
@@ -211,7 +216,7 @@ class IntervalMixin(ConformalMixin):
         Romano, Patterson and Candès, "Conformalized quantile regression", NeurIPS 2019.
         """
         coverage = check_coverage(coverage)
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         if hasattr(self, "calibration_scores_"):
             return self._conformal_bounds(X, coverage)
         bounds = self._jackknife_bounds(X, coverage)
@@ -275,6 +280,10 @@ class IntervalMixin(ConformalMixin):
 class PredictionSetMixin(ConformalMixin):
     """Mixin for classifiers with prediction sets."""
 
+    # Attributes of the estimators that use this mixin.
+    classes_: ClassVar[Any]
+    decision_function: ClassVar[Any]
+
     @predict_method
     def predict_set(self, X: Points, coverage: float = 0.9) -> np.ndarray:
         """Return sets of classes that contain the true class with a given probability.
@@ -317,7 +326,7 @@ class PredictionSetMixin(ConformalMixin):
         Romano, Sesia and Candès, "Classification with valid and adaptive coverage", NeurIPS 2020.
         """
         coverage = check_coverage(coverage)
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         if not hasattr(self, "calibration_scores_"):
             raise ValueError(
                 "prediction sets need scores. Call `conformalize(X, y)` with data that were not "
