@@ -11,7 +11,7 @@ that was fitted without it.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -155,13 +155,8 @@ class IntervalMixin(ConformalMixin):
     A subclass whose leave-one-out predictions have a closed form implements `_jackknife_bounds`.
     """
 
-    # Attributes of the estimators that use this mixin.
-    predict: ClassVar[Any]
-    max_memory: ClassVar[Any]
-    _has_single_target: ClassVar[Any]
-
     @predict_method
-    def predict_interval(self, X: Points, coverage: float = 0.9) -> np.ndarray:
+    def predict_interval(self: Any, X: Points, coverage: float = 0.9) -> np.ndarray:
         """Return intervals that contain new observations with a given probability.
 
         If `conformalize` was not called, `KernelRidge`, `KernelRidgeCV` and
@@ -231,7 +226,7 @@ class IntervalMixin(ConformalMixin):
             f"more models"
         )
 
-    def _prediction_range(self, X: Points) -> np.ndarray:
+    def _prediction_range(self: Any, X: Points) -> np.ndarray:
         """Return the predicted lower and upper bounds, which are equal for point predictions.
 
         The shape is (n, 2) or (n, n_targets, 2).
@@ -239,7 +234,7 @@ class IntervalMixin(ConformalMixin):
         predictions = self.predict(X)
         return np.stack([predictions, predictions], axis=-1)
 
-    def _scores(self, X: Points, y: np.ndarray, model: Any = None) -> np.ndarray:
+    def _scores(self: Any, X: Points, y: np.ndarray, model: Any = None) -> np.ndarray:
         bounds = (model or self)._prediction_range(X)
         y = np.asarray(y, dtype=float)
         if y.shape != bounds.shape[:-1]:
@@ -250,7 +245,7 @@ class IntervalMixin(ConformalMixin):
             )
         return np.maximum(bounds[..., 0] - y, y - bounds[..., 1])
 
-    def _conformal_bounds(self, X: Points, coverage: float) -> np.ndarray:
+    def _conformal_bounds(self: Any, X: Points, coverage: float) -> np.ndarray:
         """Return the intervals of split or cross-conformal prediction."""
         scores, r = self.calibration_scores_, length(X)
         n, shape = len(scores), (r, *scores.shape[1:], 2)
@@ -280,12 +275,8 @@ class IntervalMixin(ConformalMixin):
 class PredictionSetMixin(ConformalMixin):
     """Mixin for classifiers with prediction sets."""
 
-    # Attributes of the estimators that use this mixin.
-    classes_: ClassVar[Any]
-    decision_function: ClassVar[Any]
-
     @predict_method
-    def predict_set(self, X: Points, coverage: float = 0.9) -> np.ndarray:
+    def predict_set(self: Any, X: Points, coverage: float = 0.9) -> np.ndarray:
         """Return sets of classes that contain the true class with a given probability.
 
         `conformalize` must be called first, with data that were not used in `fit`, or with the
@@ -341,7 +332,7 @@ class PredictionSetMixin(ConformalMixin):
             counts += np.searchsorted(scores, self._class_scores(X, model), side="left")
         return counts < interval_rank(n, coverage)
 
-    def _scores(self, X: Points, y: np.ndarray, model: Any = None) -> np.ndarray:
+    def _scores(self: Any, X: Points, y: np.ndarray, model: Any = None) -> np.ndarray:
         column = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if y.ndim != 1 or np.any(unknown := self.classes_[column] != y):
             labels = "two-dimensional" if y.ndim != 1 else np.unique(y[unknown]).tolist()
@@ -350,7 +341,7 @@ class PredictionSetMixin(ConformalMixin):
             )
         return np.asarray(self._class_scores(X, model or self)[np.arange(len(y)), column])
 
-    def _class_scores(self, X: Points, model: Any) -> np.ndarray:
+    def _class_scores(self: Any, X: Points, model: Any) -> np.ndarray:
         """Return the score of each class at each point; inf for classes that a model lacks."""
         if hasattr(model, "predict_proba"):
             values = 1.0 - model.predict_proba(X)
@@ -363,7 +354,7 @@ class PredictionSetMixin(ConformalMixin):
         scores[:, np.searchsorted(self.classes_, model.classes_)] = values
         return scores
 
-    def _values_by_class(self, X: Points) -> np.ndarray:
+    def _values_by_class(self: Any, X: Points) -> np.ndarray:
         """Return one decision value per class, of shape (n, n_classes)."""
         values = self.decision_function(X)
         return np.column_stack([-values, values]) if values.ndim == 1 else values
