@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +123,6 @@ class ExactRidge(_RidgeProblem):
     chosen: Any = None
     report: Report | None = None
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
-    _smoothers: dict[float, DualSmoother] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         # Omit the factorisations, which are large and can be recomputed.
@@ -246,6 +246,11 @@ class ExactRidge(_RidgeProblem):
     def n_left_out(self) -> int:
         """The number of leave-one-out fits from which `intervals` are computed."""
         return len(self.Y)
+
+    @cached_property
+    def _smoothers(self) -> dict[float, DualSmoother]:
+        """The results of `_smoother` that are stored; not a field, so model files omit them."""
+        return {}
 
     def _smoother(self, alpha: float, columns: np.ndarray) -> DualSmoother:
         """Factorise the system of some targets for `intervals`; keep it if there is one alpha."""
