@@ -95,7 +95,7 @@ class ConformalMixin(BaseEstimator):
         n = length(X)
         if len(y) != n:
             raise ValueError(f"X has {n} points, but y has {len(y)} values")
-        folds, models = np.zeros(n, dtype=np.int64), []
+        folds, models = np.zeros(n, dtype=np.int64), list[Any]()
         if cv is None:
             scores = self._scores(X, y)
         else:
@@ -364,7 +364,7 @@ def check_coverage(coverage: Any) -> float:
     """Return the coverage as a float; raise an error unless it is between 0 and 1."""
     if isinstance(coverage, bool) or not isinstance(coverage, Real):
         raise TypeError(f"coverage must be a number between 0 and 1, got {coverage!r}")
-    if not 0.0 < coverage < 1.0:
+    if not 0.0 < float(coverage) < 1.0:
         raise ValueError(
             f"coverage must be between 0 and 1 (exclusive), such as 0.9, got {coverage!r}; it is a "
             f"probability, not a percentage"

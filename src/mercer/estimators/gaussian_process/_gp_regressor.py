@@ -472,7 +472,7 @@ class GaussianProcessRegressor(
         what = "prediction intervals by the jackknife+"
         reject_without_points(self, what)
         objective, Y = self._spelled.objective, self.y_train_.reshape(len(self.y_train_), -1)
-        covariance = self.covariance_
+        covariance: Any = self.covariance_
         if expects_precomputed_rows(covariance):
             raise ValueError(
                 f"{what} need the kernel values between the training points; use "

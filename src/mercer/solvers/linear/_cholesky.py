@@ -327,7 +327,8 @@ class Cholesky:
         ndarray of shape (n, n)
             L in the lower triangle, in Fortran order; the upper triangle is undefined.
         """
-        return self._factorize(gram, shift, overwrite).L
+        L: np.ndarray = self._factorize(gram, shift, overwrite).L
+        return L
 
     def _factorize(self, gram: GramOperator, shift: Any, overwrite: bool) -> _CholeskyFactor:
         shift = check_shift(gram, shift)  # check now, before the array of K is overwritten
