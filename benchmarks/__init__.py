@@ -6,8 +6,10 @@ the command line, `pca` selects all suites whose names start with `pca-`.
 """
 
 from . import (
+    accelerate,
     clusters,
     compress,
+    core_set,
     cost,
     features,
     first,
@@ -75,7 +77,9 @@ SUITES = {
     **gp.SUITES,
     "logistic": logistic.SUITE,
     **svm.SUITES,
+    "core-set": core_set.SUITE,
     **features.SUITES,
+    "accelerate": accelerate.SUITE,
     "compress": compress.SUITE,
     "clusters": clusters.SUITE,
     "neighbours": neighbours.SUITE,

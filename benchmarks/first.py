@@ -39,7 +39,7 @@ POINTS = (
     *("KernelKMeans", "KernelPCA", "Nystroem", "OneClassSVM", "ParzenDensity", "RBFSampler"),
     *("PolynomialCountSketch", "RandomFeatures", "SkewedChi2Sampler", "AdditiveChi2Sampler"),
     *("ExplicitFeatures", "ProbabilisticPCA", "GPLVM", "BayesianGPLVM", "Autoencoder"),
-    *("MetricMDS", "NeuroScale"),
+    *("MetricMDS", "NeuroScale", "KernelICA"),
 )
 VIEWS = ("KernelCCA", "KernelPLS")
 ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *POINTS, *VIEWS)

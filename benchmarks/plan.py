@@ -82,6 +82,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "BayesianGPLVM": ("", {"max_iter": 3}),
     "ProbabilisticPCA": ("", {}),
     "MetricMDS": ("", {"max_iter": 5, "n_init": 1}),
+    "KernelICA": ("", {"max_iter": 5}),
     "NeuroScale": ("", {"max_iter": 5, "n_init": 1}),
     "Autoencoder": ("", {"max_iter": 5, "n_init": 1}),
     "AdditiveChi2Sampler": ("", {}),

@@ -2,13 +2,15 @@
 
 600 points lie on a swiss roll, a rectangle that is rolled up in three dimensions.  The colour is
 the position along the roll.  Kernel PCA with four kernels of the neighbour graph is compared with a
-Gaussian kernel, t-SNE and, if it is installed, UMAP.  What to look for:
+Gaussian kernel, NeuroScale, an autoencoder, t-SNE and, if it is installed, UMAP.  What to look for:
 
 * Kernel PCA with a Gaussian kernel does not unroll the surface.
 * With `Geodesic`, kernel PCA is Isomap, and finds the rectangle.  With `LocallyLinear` it is LLE;
   the embedding is distorted.  ``whiten=True`` gives both coordinates the same scale, as in LLE.
 * Laplacian eigenmaps and diffusion maps find a curve: the rectangle is long, so that the second
   eigenvector also depends on the position along the roll, and not on the height.
+* NeuroScale preserves large distances, so that it cannot unroll the surface.  The autoencoder
+  reconstructs the points well, but its embedding is folded: distant parts of the roll overlap.
 * t-SNE preserves neighbours as well as Isomap, but tears the surface and cannot embed new points.
 * Kernel PCA embeds new points close to their coordinates in a fit to all points.
 
@@ -24,7 +26,7 @@ import matplotlib
 matplotlib.use("Agg")
 import numpy as np
 
-from mercer import KernelPCA, compare
+from mercer import Autoencoder, KernelPCA, compare
 from mercer.datasets import swiss_roll
 from mercer.kernels import CommuteTime, Diffusion, Geodesic, LocallyLinear
 
@@ -39,6 +41,8 @@ models = {
     "LocallyLinear (LLE)": KernelPCA(2, kernel=LocallyLinear(12), whiten=True),
     "CommuteTime (Laplacian eigenmaps)": KernelPCA(2, kernel=CommuteTime(10)),
     "Diffusion, 50 steps": KernelPCA(2, kernel=Diffusion(10, steps=50)),
+    "NeuroScale": "NeuroScale",
+    "autoencoder": Autoencoder(2, hidden_layer_sizes=(20,), n_init=1, tol=1e-3),
     "t-SNE": "t-SNE",
 }
 if find_spec("umap"):

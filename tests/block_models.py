@@ -79,6 +79,11 @@ MODELS = {
         "transform",
     ),
     "svc": (SVC(solver="nystroem", **LANDMARKS), THREE, "decision_function"),
+    "svc-core-set": (
+        SVC(loss="squared_hinge", solver="core-set", gamma=0.3, tol=1e-6),
+        THREE,
+        "decision_function",
+    ),
     "svr": (SVR(solver="nystroem", **LANDMARKS), NUMBERS, "predict"),
     "parzen": (ParzenDensity(bandwidth=0.5), None, "score_samples"),
     "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
@@ -106,6 +111,11 @@ MODELS = {
     "nu-svc": (NuSVC(nu=0.6, solver="nystroem", **LANDMARKS), TWO, "decision_function"),
     "nu-svr": (NuSVR(solver="nystroem", **LANDMARKS), NUMBERS, "predict"),
     "one-class": (OneClassSVM(solver="nystroem", **LANDMARKS), None, "decision_function"),
+    "one-class-core-set": (
+        OneClassSVM(nu=0.05, solver="core-set", gamma=0.3, tol=1e-6),
+        None,
+        "decision_function",
+    ),
     "sparse": (SparseKernelRegressor(9, gamma=0.3, max_iter=20, tol=0.9), NUMBERS, "predict"),
     "sparse-classes": (
         SparseKernelClassifier(9, gamma=0.3, max_iter=20, tol=0.9),

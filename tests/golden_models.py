@@ -21,6 +21,7 @@ import scipy.sparse as sp
 import mercer
 from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge, to_primal
 from mercer.kernels import RBF, Jaccard, Linear, Select, Spectrum, WeisfeilerLehman
+from mercer.solvers import CoreSet
 from mercer.tables import Recipe, TableModel
 from tools.smoke import estimator_names
 
@@ -71,6 +72,10 @@ MODELS = (
             lambda: mercer.KernelPerceptron(random_state=np.random.RandomState(3)).fit(X, TWO),
             NEW,
         ),
+        "core_set": (
+            lambda: SVC(loss="squared_hinge", solver=CoreSet(0.01)).fit(X, THREE),
+            NEW,
+        ),
         "sparse": (lambda: SVC().fit(sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)), TWO), NEW),
         "strings": (lambda: KernelRidge(kernel=Spectrum(2)).fit(WORDS, TWO), WORDS[:3]),
         "graphs": (lambda: SVC(kernel=WeisfeilerLehman(1)).fit(GRAPHS, TWO), GRAPHS[:3]),
@@ -81,6 +86,7 @@ MODELS = (
         ),
         "table_model": (table_model, TABLE.iloc[:3]),
         "primal": (lambda: to_primal(first_fit("KernelRidge")), NEW_POSITIVE),
+        "accelerated": (lambda: mercer.accelerate(first_fit("SVC")), NEW_POSITIVE),
         "inverse": (
             lambda: KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X),
             NEW,

@@ -59,7 +59,8 @@ NAMES = [
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Examples that take more than a second: `pytest -m long` and `make docs` run them.
 SLOW_EXAMPLES = {
-    *("dna", "feature_maps", "karhunen_loeve", "kernel_pls", "kernel_search"),
+    *("deep_autoencoder", "dna", "feature_maps", "karhunen_loeve", "kernel_ica", "kernel_pls"),
+    "kernel_search",
     *("manifold_kernels", "mixed_table", "out_of_core", "perceptron_mistakes", "preimage_path"),
     *("primal_and_dual", "reduced_set", "svm_gamma", "svm_gap"),
 }

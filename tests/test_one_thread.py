@@ -107,6 +107,7 @@ LINEAR_PRIMAL = mercer.to_primal(LINEAR)
 
 # Calls of every public function of `mercer` that computes something, on a small problem.
 FUNCTIONS = {
+    "accelerate": lambda: mercer.accelerate(RIDGE, X).predict(X),
     "alignment": lambda: mercer.alignment(RBF(), LABELS, X),
     "check_gram": lambda: mercer.check_gram(GRAM),
     "compare": lambda: mercer.compare(X[:80], models={"pca": PCA}),

@@ -25,6 +25,7 @@ from mercer import (
     GaussianProcessRegressor,
     KernelCCA,
     KernelFisherDiscriminant,
+    KernelICA,
     KernelKMeans,
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
@@ -147,6 +148,7 @@ from mercer.solvers import (
     CanonicalCorrelations,
     Cholesky,
     ConjugateGradient,
+    CuttingPlanes,
     DenseEigen,
     EpsilonInsensitive,
     FallbackSolver,
@@ -609,6 +611,7 @@ RISK_SOLVERS = [  # with the losses that they can minimise
     (NormPenaltySolver(), SMOOTH + BOUNDED),
 ]
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
+VECTOR_SOLVERS += [CuttingPlanes()]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
 DUAL_SOLVERS += [SMOThenInteriorPoint(BlockSMO(), BoxInterior(tol=1e-3))]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
@@ -714,6 +717,8 @@ ESTIMATORS = [
     ProbabilisticPCA(1, tol=1e-3),
     MetricMDS(1),
     MetricMDS(2, stress="sammon", kernel=RBF(2.0) + Linear(), tol=1e-3),
+    KernelICA(),
+    KernelICA(1, contrast="hsic"),
     NeuroScale(1),
     NeuroScale(
         2,
@@ -725,6 +730,7 @@ ESTIMATORS = [
     ),
     Autoencoder(1, hidden_layer_sizes=(3,), n_init=2, tol=1e-2),
     Autoencoder(1, hidden_layer_sizes=(), activation="identity", n_init=1, tol=1e-2),
+    Autoencoder(1, hidden_layer_sizes=(4, 3), solver="adam", max_iter=30, early_stopping=True),
     AdditiveChi2Sampler(),
     ExplicitFeatures(),
     ExplicitFeatures(kernel=Polynomial(2) + Linear()),
@@ -737,6 +743,8 @@ ESTIMATORS = [
     SVC(kernel="linear", solver="primal"),
     SVC(C=10.0, kernel=RBF(2.0) + Matern(), class_weight="balanced", cache_size=1),
     SVC(solver="nystroem", landmarks="rpcholesky"),
+    SVC(loss="squared_hinge", solver="core-set"),
+    SVC(loss="squared_hinge"),
     SVC(kernel=MultipleKernel((RBF("median"), Linear()), "alignf"), C=10.0),
     # scikit-learn's checks have classes of 3 and 14 points, for which nu=0.5 is infeasible.  They
     # also use class weights of 1000 and 0.0001 and then require 87 % of the predictions in one
@@ -748,7 +756,9 @@ ESTIMATORS = [
     NuSVR(),
     OneClassSVM(),
     OneClassSVM(nu=0.1, kernel=Matern(nu=2.5)),
+    OneClassSVM(nu=0.1, solver="core-set"),
     SparseKernelRegressor(),
     SparseKernelClassifier(),
     SparseKernelClassifier(loss="squared_hinge"),
+    SparseKernelClassifier(loss="hinge", solver="cutting-plane", alpha=1e-2),
 ]

@@ -50,6 +50,7 @@ OPTIMISED = {
     "GPLVM": 1e5,
     "GaussianProcessClassifier": 1e3,
     "GaussianProcessRegressor": 1e3,
+    "KernelICA": 1e3,
     "MetricMDS": 1e3,
     "NeuroScale": 1e3,
 }

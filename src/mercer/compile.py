@@ -37,6 +37,7 @@ from ._core import (
     has_compiler,
     take,
 )
+from .expansion import add_products, make_evaluators
 from .gram import gram
 from .models import mean_embedding as means
 
@@ -186,6 +187,8 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_N_POINTS) % 10)
     streamed = estimators.SVC(cache_size=2)  # in MB: too small to store the kernel matrix
     yield "SVC, one pair at a time", partial(streamed.fit, large[:800], np.arange(800) % 20)
+    for Z in (X, np.round(X)):
+        yield "accelerate", partial(_add_products, Z)
     y = X[:, 0] + X[:, 1]
     yield "thin", partial(means.thin, large[:64], 8)
     yield "two_sample_test", partial(means.two_sample_test, X, X + 0.1)
@@ -202,6 +205,14 @@ def _fit(model: Any, X: np.ndarray) -> None:
     for method in ("predict", "transform"):
         if hasattr(model, method):
             getattr(model, method)(X)
+
+
+def _add_products(X: np.ndarray) -> None:
+    """Compute sums of kernel values with all evaluators for points of this kind."""
+    for evaluator in make_evaluators(kernels.RBF(), X):
+        out = np.zeros((len(X), 2))
+        for _ in add_products(evaluator, evaluator.rows(X), np.arange(len(X)), out + 1, out, True):
+            pass
 
 
 def _variants() -> list[Any]:

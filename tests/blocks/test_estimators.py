@@ -366,7 +366,7 @@ def test_a_data_frame_of_dask():
 def test_a_machine_is_not_gathered_silently():
     from mercer import MemoryBudgetError
 
-    with pytest.raises(ValueError, match="set solver='nystroem'; solver="):
+    with pytest.raises(ValueError, match="set solver='core-set'; solver="):
         SVC().fit(on_dask(X), on_dask(NUMBERS > 0))
     with pytest.raises(MemoryBudgetError, match="the features of 1500 points on 60 landmarks"):
         fitted("svc", on_dask(X), on_dask(THREE), max_memory=200_000)

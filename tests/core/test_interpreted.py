@@ -163,7 +163,7 @@ def test_numba_is_imported_by_two_modules_only():
 # --- All functions of the library.
 
 # Working arrays, whose values after a call have no meaning.
-SCRATCH = {"_add_pairs": {"row"}, "_rotate": {"phi"}}
+SCRATCH = {"_add_pairs": {"row"}, "_rotate": {"phi"}, "_table_of_unequal_bits": {"counts"}}
 # These iterate until the violation of the optimality conditions is below a tolerance of 5e-4, so
 # that rounding errors may change the number of steps.
 ITERATIVE = {"take_steps", "_minimize_pair", "_refine_programs"}

@@ -13,6 +13,7 @@ from ._dask_blocks import DaskBlocks, is_dask
 from ._row_passes import (
     RowSample,
     as_blocks,
+    hash_rows,
     is_chunked,
     map_rows,
     reduce_rows,
@@ -30,6 +31,7 @@ __all__ = [
     "RowSample",
     "as_blocks",
     "concatenate_blocks",
+    "hash_rows",
     "is_chunked",
     "is_dask",
     "map_rows",

@@ -1,3 +1,4 @@
+from ._accelerate import accelerate
 from ._convert import compress, to_dual, to_primal
 from ._kernel_kmeans import KernelKMeans
 from ._kernel_neighbors import (
@@ -8,6 +9,7 @@ from ._kernel_neighbors import (
 from ._kernel_search import FoundKernel, search_kernels
 from ._parzen_density import ParzenDensity
 from ._tune import Tuned, tune
+from .decomposition._kernel_ica import KernelICA
 from .decomposition._kernel_pca import KernelPCA
 from .decomposition._two_views import KernelCCA, KernelPLS
 from .embedding._autoencoder import Autoencoder
@@ -40,6 +42,7 @@ from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKer
 from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
+from ._accelerate import AcceleratedModel as AcceleratedModel  # isort: skip
 from ._parameters import fitted_types as fitted_types  # isort: skip
 from ._parameters import estimator as estimator  # isort: skip  # used by mercer.tables
 from ._parameters import fitted as fitted  # isort: skip
@@ -70,6 +73,7 @@ __all__ = [
     "GaussianProcessRegressor",
     "KernelCCA",
     "KernelFisherDiscriminant",
+    "KernelICA",
     "KernelKMeans",
     "KernelKNeighborsClassifier",
     "KernelKNeighborsRegressor",
@@ -100,6 +104,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "Tuned",
+    "accelerate",
     "compress",
     "search_kernels",
     "to_dual",

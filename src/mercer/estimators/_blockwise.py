@@ -75,13 +75,16 @@ def draw_candidates(
     return sample_rows(blocks, count, 0 if seed is None else int(seed))
 
 
-def require_landmarks(model: Any, name: str = "solver") -> None:
-    """Raise an error unless the parameter `name` is 'nystroem', the solver with landmarks."""
+def require_landmarks(model: Any, name: str = "solver", others: str = "") -> None:
+    """Raise an error unless the parameter `name` is 'nystroem', the solver with landmarks.
+
+    `others` names further values of the parameter that support blocks, for the error message.
+    """
     value = getattr(model, name)
     if not (isinstance(value, str) and value == "nystroem"):
         raise ValueError(
             f"{type(model).__name__} supports data in blocks only with landmarks: set "
-            f"{name}='nystroem'; {name}={value!r} needs all points at once"
+            f"{name}='nystroem'{others}; {name}={value!r} needs all points at once"
         )
 
 

@@ -81,6 +81,7 @@ def compress(
     --------
     SparseKernelRegressor : Learns the points together with the model; usually more accurate.
     to_primal : Replaces points by weights of explicit features, without an error.
+    accelerate : Faster predictions that do not change.
     thin : Chooses representative training points before a fit.
     Expansion.compress : The same for a single expansion.
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from .._core import Points
-from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
+from ..solvers import CustomLoss, Hinge, Logistic, Loss, Softmax, SquaredHinge
 from ._kernel_estimator import DualEstimator
 from ._parameters import estimator, fitted, parameter, predict_method
 from ._training_sample import Sample
@@ -33,7 +33,7 @@ def encode_targets(
         Class indices 0, 1, ..., n_classes - 1.
     n_classes : int
     loss : str or object
-        One of `CLASSIFICATION_LOSSES`, or a user-defined loss.
+        One of `CLASSIFICATION_LOSSES`, "hinge", or a user-defined loss.
 
     Returns
     -------
@@ -47,7 +47,9 @@ def encode_targets(
     signs = 2.0 * (one_hot[:, 1:] if n_classes == 2 else one_hot) - 1.0
     if not is_name:
         return signs, CustomLoss(loss)
-    return signs, Logistic() if loss in _LOG_LOSS else SquaredHinge()
+    if loss in _LOG_LOSS:
+        return signs, Logistic()
+    return signs, Hinge() if loss == "hinge" else SquaredHinge()
 
 
 @estimator(kw_only=True)

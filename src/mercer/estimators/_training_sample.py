@@ -237,6 +237,9 @@ class Sample:
 
     def rows(self, index: np.ndarray) -> Points:
         """Return rows of the X that was passed to `fit`, selected by `index`, for `predict`."""
+        if isinstance(self.given, Blocks):
+            ascending, places = np.unique(index, return_inverse=True)
+            return select_rows(self.given, ascending).to_array()[places]
         return take(self.given if self.values is None else self.values.matrix, index)
 
     def scatter(self, A: np.ndarray) -> np.ndarray:

@@ -108,8 +108,10 @@ from .ridge import warn_if_infinite as warn_if_infinite
 from .risk import (
     Absolute,
     CustomLoss,
+    CuttingPlanes,
     EpsilonInsensitive,
     GradientDescent,
+    Hinge,
     Huber,
     InteriorPoint,
     LearnedVectors,
@@ -132,7 +134,9 @@ from .risk import (
 )
 from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
-from .svm import BlockSMO, BoxInterior, Dual, DualSolution
+from .risk import max_stored_cuts as max_stored_cuts
+from .svm import BlockSMO, BoxInterior, CoreProblem, CoreSet, Dual, DualSolution
+from .svm import CoreSolution as CoreSolution
 from .svm import DualProgress as DualProgress
 from .svm import FollowCallback as FollowCallback
 from .svm import ReadableRows as ReadableRows
@@ -159,8 +163,11 @@ __all__ = [
     "Cholesky",
     "Clusters",
     "ConjugateGradient",
+    "CoreProblem",
+    "CoreSet",
     "Cost",
     "CustomLoss",
+    "CuttingPlanes",
     "DenseEigen",
     "Discriminants",
     "Dual",
@@ -173,6 +180,7 @@ __all__ = [
     "FallbackSolver",
     "FourierEigen",
     "GradientDescent",
+    "Hinge",
     "Huber",
     "InteriorPoint",
     "Krill",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import MemoryLimit, Points, budget_in_bytes
+from .._core import MemoryLimit, Points, budget_in_bytes, length
 from ..gram import DEFAULT_RANK, Landmarks
 from ..kernels import Kernel, Linear, has_float32_error_bound
 from ._cost_model import Cost, cost_of_storing_and_reading
@@ -80,6 +80,8 @@ class _ChooserTuning:
     min_cg_steps: int = 20
     # Up to this many points, a linear SVM is always trained by SMO, which reads rows of K.
     max_smo_points: int = 500
+    # Largest K in bytes that SMO stores by default for a squared hinge loss, about 8 000 points.
+    squared_hinge_bytes: int = 2**29
 
 
 _TUNING = _ChooserTuning()
@@ -435,6 +437,7 @@ def choose_svm_solver(
     spec: str = "auto",
     labels: np.ndarray | None = None,
     max_memory: MemoryLimit = None,
+    squared: bool = False,
 ) -> str:
     """Return the name of the solver of a support vector machine.
 
@@ -442,16 +445,18 @@ def choose_svm_solver(
     ----------
     kernel : Kernel
     X : points
-    spec : {"auto", "smo", "primal", "nystroem"}
+    spec : {"auto", "smo", "primal", "nystroem", "core-set"}
         The requested solver.  "auto" is "smo", unless the kernel is linear and X is an array.
     labels : ndarray of int, shape (n,), optional
         The class of each point, if there is a problem for each pair of classes.
     max_memory : int, str or None
         Memory budget; None for half of the memory of the computer.
+    squared : bool, default=False
+        Whether the loss is squared, so that "smo" stores K; "auto" is "core-set" for a large K.
 
     Returns
     -------
-    name : {"smo", "primal", "either", "nystroem"}
+    name : {"smo", "primal", "either", "nystroem", "core-set"}
         See `choose_linear_svm_solver`.
 
     Examples
@@ -465,6 +470,10 @@ def choose_svm_solver(
     """
     if spec != "auto":
         return spec
+    if squared:
+        n_bytes = 8 * length(X) ** 2
+        stored = n_bytes <= min(_TUNING.squared_hinge_bytes, budget_in_bytes(max_memory) // 3)
+        return "smo" if stored else "core-set"
     if not (isinstance(kernel, Linear) and isinstance(X, np.ndarray)):
         return "smo"
     n, m = X.shape

@@ -8,7 +8,7 @@ fitted to measured peaks; `python -m benchmarks.plan` compares them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,9 @@ class _PlanTuning:
     max_streamed_points: int = 2200
     # Typical number of SMO steps per point.
     smo_steps: float = 1.0
+    # Typical size of a core set, and typical number of passes over the points that find it.
+    core_set_points: int = 3000
+    core_set_passes: int = 10
     # Memory of the allocator and of compiled loops, in addition to arrays.
     overhead: int = 2**22
 
@@ -360,6 +363,7 @@ def plan_ridge(
 # --- Support vector machines
 
 
+_ONLY_EXACT = "the only exact method"
 # If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
 # to this many bytes, or to the size of X if that is larger.
 MIN_SVM_CACHE_BYTES = 2**24
@@ -376,6 +380,8 @@ def plan_svm(
     regression: bool = False,
     cache_bytes: int | None = None,
     max_memory: MemoryLimit = None,
+    squared: bool = False,
+    has_core_set: bool = False,
 ) -> Plan:
     """Plan the fit of a support vector machine.
 
@@ -384,7 +390,7 @@ def plan_svm(
     problem : str
         A description of the problem.
     kernel, X : Kernel and points
-    spec : {"auto", "smo", "primal", "nystroem"}
+    spec : {"auto", "smo", "primal", "nystroem", "core-set"}
         The requested solver.
     landmarks : Landmarks
         The requested landmarks.
@@ -396,6 +402,10 @@ def plan_svm(
         The size of the cache for rows of K; the whole budget by default.
     max_memory : int, str or None
         Memory budget.
+    squared : bool, default=False
+        Whether the loss is squared, which only "smo", with a stored K, and "core-set" support.
+    has_core_set : bool, default=False
+        Whether "core-set" is supported.
     """
     n, d, m = length(X), n_columns(X), landmarks.count(length(X))
     counts = np.array([n]) if labels is None else np.bincount(labels)
@@ -425,7 +435,19 @@ def plan_svm(
             required=8 * (n * m + 3 * m * m),
         ),
     ]
-    name = choose_svm_solver(kernel, X, spec, labels, max_memory)
+    if squared:
+        options[0] = replace(options[0], memory=rows + 16 * n * n, required=24 * n * n)
+        options[1:] = [replace(o, rejection="the loss is squared") for o in options[1:]]
+    if has_core_set:
+        core = min(n, _TUNING.core_set_points)
+        cost = cost_of_entries(kernel, X, float(_TUNING.core_set_passes * n * core))
+        needed = 32 * core**2 + tile_bytes(kernel, X, 1) + 64 * n
+        options.append(
+            Option(
+                "core-set", "rows", needed, cost + Cost(moves=float(_TUNING.core_set_passes * core))
+            )
+        )
+    name = choose_svm_solver(kernel, X, spec, labels, max_memory, squared)
     because = ""
     if name == "either":
         # SMO needs few rows until the solver switches; if it does not fit, primal is used alone.
@@ -437,8 +459,10 @@ def plan_svm(
         both = Option("smo, primal", "rows", memory, cost, rank=d, required=inside)
         options.insert(0, both)
         name, because = both.solver, "smo first, and primal if smo takes too long"
+    elif squared and spec == "auto":
+        because = "K fits" if name == "smo" else "K is too large to be stored"
     elif name == "smo" and spec == "auto" and not is_linear:
-        because = "the only exact method"
+        because = "fastest if many points are support vectors" if has_core_set else _ONLY_EXACT
     elif spec == "auto":
         because = f"fastest for {largest} points and {d} columns"
     return make_plan(

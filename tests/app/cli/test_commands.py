@@ -293,7 +293,7 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         ),
         (("pca", people, "--columns", "age", "--set", "tol"), 2, "'tol' is not of the form NAME"),
         (("tune", "kmeans", people, "--columns", "age"), 2, "does not predict a target"),
-        (("compress", people), 2, "give either the number of points (-n) or --max-error, but"),
+        (("compress", people, "-o", "x"), 2, "give either the number of points (-n) or --max-e"),
     ]:
         done = mercer(*arguments)
         assert done.code == code, done
@@ -472,8 +472,10 @@ def test_plan_of_each_method(mercer, people):
     result = json.loads(found.out)
     assert result["chosen"] == "smo"
     assert [option["reason"] for option in result["options"]] == [
-        *("the only exact method", "the kernel is not linear", "approximate")
+        *("fastest if many points are support vectors", "the kernel is not linear"),
+        *("approximate", result["options"][3]["reason"]),
     ]
+    assert "the time" in result["options"][3]["reason"]
     options = ("--columns", "age", "--target", "kind")
     assert json.loads(mercer("plan", "--json", "svc", people, *options).out)["chosen"] == "smo"
     assert "'foo' is not one of 'pca'" in mercer("plan", "foo", people).err

@@ -486,6 +486,7 @@ LONG = {
     "almost constant": np.where(np.arange(N) % 2, 0.3, 0.1 + 0.2),
     "infinite": np.where(np.arange(N) == 7, np.inf, np.arange(N) + 0.5),
     "mass": np.round(524.2641 + 6e-6 * np.arange(N), 6),
+    "rating": np.round(1.6 + 0.1 * (np.arange(N) % 35), 1),
 }
 
 
@@ -510,6 +511,9 @@ def test_long_integers_and_almost_constant_columns(opened, tmp_path):
     labels = card(page, "mass").locator(".ticks span").all_inner_texts()
     assert len(set(labels)) == len(labels) >= 3 and min(map(float, labels)) >= 524.2641
     assert page("ex.column('mass').format(1)") == "524.264106"
+    card(page, "rating")  # each bin contains one of the values, although 1.7 - 1.6 < 0.1
+    bins = page("[...ex.columnsPanel.cards.get('rating').plot.bins]")
+    assert bins == (np.arange(N) % 35).tolist()
 
     page("ex.setFilters(new Map())")
     low, high = drag(page, "infinite", 0.5, 1.0)  # a range up to the last bin has no upper limit

@@ -89,6 +89,19 @@ def address_of(folder, server):
         time.sleep(0.1)
 
 
+def run_cell(view, k):
+    """Run a cell; JupyterLab ignores the keys if its kernel is not connected yet."""
+    cell = view.locator(".jp-Notebook .jp-CodeCell").nth(k)
+    for _ in range(30):
+        cell.locator(".cm-content").first.click()
+        view.keyboard.press("Shift+Enter")
+        for _ in range(20):
+            if cell.locator(".jp-InputPrompt").first.inner_text().strip(" []:"):
+                return  # it is running, [*]:, or has run, [1]:
+            view.wait_for_timeout(100)
+    raise AssertionError(f"cell {k} does not run")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_explorer_in_jupyterlab(lab, opened, theme):
     address, folder = lab
@@ -99,8 +112,7 @@ def test_the_explorer_in_jupyterlab(lab, opened, theme):
     view = opened.page
     view.goto(f"{address}lab/tree/{theme}.ipynb?token=t&reset")
     view.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
-    view.locator(".jp-Notebook .cm-content").first.click()
-    view.keyboard.press("Shift+Enter")
+    run_cell(view, 0)
     opened.until(f"() => {{ ({opened.find})(); return !!window.ex?.root.dataset.drawn; }}")
     assert opened("ex.theme") == theme and opened("ex.n") == 200
     opened("ex.setSelection(ex.combineSelection(i => i < 3, 'set'), 'three')")
@@ -114,7 +126,6 @@ def test_the_explorer_in_jupyterlab(lab, opened, theme):
     view.keyboard.type("RBF(length_scale=1.0)", delay=80)
     opened.until("ex.form.message.kernel === 'RBF(length_scale=1.0)'")
     assert opened("ex.form.kernel.value") == "RBF(length_scale=1.0)"
-    view.locator(".jp-Notebook .cm-content").nth(1).click()
-    view.keyboard.press("Shift+Enter")
+    run_cell(view, 1)
     printed = view.locator(".jp-OutputArea-output pre")
     printed.get_by_text("[0 1 2] RBF(length_scale=1.0)").wait_for()

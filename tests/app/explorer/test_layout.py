@@ -84,6 +84,21 @@ def test_the_tabs_fit_in_one_line(page):
     assert page.page.get_by_role("tab", name="Selection 123K").is_visible()
 
 
+@pytest.mark.parametrize("size", [(640, 400), (844, 390), (390, 500)])
+def test_the_parts_do_not_overlap_in_low_windows(page, size):
+    """640 x 400 is a window of 1280 x 800 at 200 % zoom; the page scrolls."""
+    page.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    page.until("['phone', 'narrow'].includes(ex.layout.name)")
+    parts = [".top", ".maps", ".drawer-toggle", "aside:not(.pinned)", "footer"]
+    boxes = [page.page.locator(one).first.bounding_box() for one in parts]
+    ends = [box["y"] + box["height"] for box in boxes]
+    assert all(end <= box["y"] + 1 for end, box in zip(ends, boxes[1:], strict=False))
+    assert boxes[3]["height"] > 120  # the details
+    assert page("document.documentElement.scrollHeight") == pytest.approx(ends[-1], abs=1)
+    tools = [one.bounding_box()["y"] for one in page.page.locator(".top > button").all()]
+    assert len(set(tools)) == 1  # in one line
+
+
 @pytest.mark.parametrize("size", [(390, 844), (950, 800)])
 def test_the_buttons_of_small_embeddings_are_above_them(page, size):
     page.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
@@ -126,6 +141,14 @@ def test_titles_and_axes_of_small_embeddings(page, size):
     x = [one for one, _ in page(labels)]
     left = 21 * page("ex.panes[0].pixelRatio")  # the position of all labels of the vertical axis
     assert len(set(x) - {left}) >= 2 and x.count(left) >= 2
+
+
+def test_names_of_options_in_notes_are_not_broken(page):
+    note = "The points are coloured by kind; --color NAME and --no-browser are options - see x--y."
+    page("note => ex.load({...ex.scene, notes: [note]})", note)
+    item = page.page.locator(".notes li")
+    assert item.text_content() == note
+    assert item.locator(".option").all_text_contents() == ["--color", "--no-browser"]
 
 
 def test_the_labels_of_dates_have_equal_steps(page):

@@ -156,6 +156,9 @@ def choose_by_keys(page):
           canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer)).size)"""
     )
     assert min(colours) > 3
+    ratios = "ex.components.plots.map(({canvas: one}) => one.width / one.clientWidth)"
+    ratio = page("devicePixelRatio")
+    np.testing.assert_allclose(page(ratios), ratio, rtol=0.01)  # the plots are not blurred
     while page("document.activeElement.getAttribute('aria-label')") != "components 3 and 4":
         page.page.keyboard.press("Tab")
     page.page.keyboard.press("Enter")

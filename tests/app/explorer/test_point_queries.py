@@ -4,6 +4,7 @@ import base64
 import queue
 
 import numpy as np
+import pandas as pd
 import pytest
 from wire import unpack
 
@@ -252,6 +253,20 @@ def test_series():
     }
     assert drawings(["text", "words"], np.arange(2)) == {}
     assert drawings([{1, 2}], np.arange(1)) == {}
+
+
+def test_the_tooltip_of_a_series_shows_the_other_columns(opened, tmp_path):
+    t = np.linspace(0, 1, 30)
+    waves = np.sin(2 * np.pi * (t + np.linspace(0, 1, 40)[:, None]))
+    frame = pd.DataFrame(waves, columns=[f"t{j}" for j in range(30)])
+    model = KernelPCA(2, kernel="rbf", gamma=0.1).fit(frame)
+    device = np.array(["a", "b"], dtype=object)[np.arange(40) % 2]
+    explore(model, frame, table={"device": device}, second=None).save(tmp_path / "waves.html")
+    page = opened.go(tmp_path / "waves.html")
+    page("ex.hover(ex.panes[0], 3)")
+    tip = page.page.locator(".tip")
+    assert tip.locator("svg.series").count() == 1
+    assert tip.locator("dt").all_inner_texts() == ["row", "device"]
 
 
 def test_a_page_of_graphs(opened, tmp_path):

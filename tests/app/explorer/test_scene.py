@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from mercer import Graphs, KernelPCA, ProbabilisticPCA
 from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding, embedding_of
+from mercer.app.explorer._neighbour_columns import point_neighbours
 from mercer.app.explorer._scene import Scene
 from mercer.datasets import circles
 from mercer.kernels import RBF, Select, Spectrum
@@ -197,6 +198,34 @@ def test_duplicates_outliers_and_wrong_labels_have_columns():
     np.testing.assert_allclose(different[[20, 3]], expected, rtol=1e-6)
 
 
+def test_neighbour_columns_of_classes_that_the_embedding_does_not_use():
+    rng = np.random.default_rng(0)
+    table = Table(
+        {
+            "kind": np.array(["a", "b"], dtype=object)[np.arange(60) % 2],
+            "length": rng.normal(size=60),
+            "grade": np.arange(60.0) % 3,
+            **{f"part {j}": np.arange(60.0) % 21 - j for j in range(2)},  # too many classes
+            **{f"half {j}": np.arange(60.0) % 2 for j in range(5)},
+        }
+    )
+    recipe = Recipe(columns=("kind", "length")).fit(table)
+    points = recipe.transform(table)
+    embedding = embedding_of(KernelPCA(2, kernel="rbf", gamma=1.0).fit(points), points)
+    scene = Scene("plants", table, points, (embedding,), recipe)
+    start = "neighbours with another "
+    found = [name.removeprefix(start) for name in scene.derived if name.startswith(start)]
+    assert found == ["grade", "half 0", "half 1", "half 2"]
+    scene = replace(scene, color="kind", version="coloured")
+    found = [name.removeprefix(start) for name in scene.derived if name.startswith(start)]
+    assert found == ["kind", "grade", "half 0", "half 1"]
+    neighbours = point_neighbours(embedding.model.kernel_, points)
+    for name in ("kind", "grade"):  # each column has its own labels
+        labels = table.columns[name]
+        expected = (labels[neighbours.rows] != labels[:, None]).mean(axis=1)
+        np.testing.assert_allclose(scene.column(f"{start}{name}")["data"], expected, rtol=1e-6)
+
+
 def test_columns_of_neighbours_that_are_not_offered(monkeypatch):
     nearest, labels = "distance to the nearest point", "neighbours with another {}"
     grade, value = np.arange(60.0) % 3, X[:, 0]
@@ -205,6 +234,7 @@ def test_columns_of_neighbours_that_are_not_offered(monkeypatch):
     assert {nearest, labels.format("grade")} <= set(scenes["grade"].derived)
     assert nearest in scenes["value"].derived  # a column of numbers has no classes
     assert labels.format("value") not in scenes["value"].derived
+    assert labels.format("grade") in scenes["value"].derived  # classes without being the colour
     words = list("abcdef")
     embedding = Embedding("plane", IdentityEmbedding(), X[:6])
     scene = Scene("words", Table({"w": np.array(words, object)}), words, (embedding,))
@@ -266,6 +296,17 @@ def test_preimages_of_images_and_drawings_of_series(monkeypatch):
     scene = Scene("curves", curves, points, (embedding,), recipe)
     drawn = scene.to_message(live=True)["drawings"]
     assert drawn == {"kind": "series", "columns": list(range(40))}
+    site = np.array(["a", "b"], dtype=object)[np.arange(30) % 2]
+    mixed = Table({"site": site, **curves.columns, "10 days": rng.uniform(size=30)})
+    mixed.columns["3"][:5] = np.nan  # rows with missing values are not used for the decision
+    recipe = Recipe().fit(mixed)
+    points = recipe.transform(mixed)
+    embedding = embedding_of(ProbabilisticPCA(2).fit(points), points)
+    scene = Scene("curves and other columns", mixed, points, (embedding,), recipe)
+    drawn = scene.to_message(live=True)["drawings"]
+    assert drawn == {"kind": "series", "columns": list(range(1, 41))}
+    scene = replace(scene, recipe=Recipe(columns=("site", "10 days")).fit(mixed))
+    assert scene.to_message(live=True)["drawings"] is None
 
 
 def test_columns_that_are_requested_later_have_a_type(monkeypatch):

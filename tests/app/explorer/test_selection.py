@@ -142,6 +142,31 @@ def test_differences_are_described(page):
     assert "no others" in page.page.locator(".contrast").inner_text()
 
 
+@pytest.mark.parametrize(("name", "unit"), [("rounded", 0.1), ("integer", 1.0)])
+def test_bars_of_integers_and_decimals_have_equally_many_values(page, name, unit):
+    selected = np.arange(N) < 200
+    select(page, selected)
+    values = COLUMNS[name]
+    bars = page(
+        "name => ex.selection.contrast.differences.find(one => one.name === name).bars", name
+    )
+    ranges = np.array([bar["label"].split(" to ") for bar in bars], dtype=float)
+    widths = ranges[:, 1] - ranges[:, 0]
+    np.testing.assert_allclose(widths, widths[0], atol=1e-9)
+    np.testing.assert_allclose(np.diff(ranges[:, 0]), widths[0] + unit, atol=1e-9)
+    inside = [
+        [
+            values[group & (values > low - unit / 2) & (values < high + unit / 2)].size
+            for group in (selected, ~selected)
+        ]
+        for low, high in ranges[1:-1]  # the first and the last contain the extreme values
+    ]
+    sizes = [(~np.isnan(values[group])).sum() for group in (selected, ~selected)]
+    fractions = [bar["fractions"] for bar in bars]
+    np.testing.assert_allclose(fractions[1:-1], np.array(inside) / sizes)
+    np.testing.assert_allclose(np.sum(fractions, axis=0), 1)
+
+
 def test_filtered_points_are_compared_with_all_others(page):
     """A filter leaves no other points, so the page offers to remove it and keeps the selection."""
     clear = page.page.get_by_role("button", name="Clear filters and compare")
@@ -390,8 +415,14 @@ def test_mean_images(opened, tmp_path):
     canvases = """Array.from(document.querySelectorAll('.means canvas'), canvas => {
       const {data} = canvas.getContext('2d').getImageData(0, 0, 3, 2);
       return Array.from(data).filter((_, k) => k % 4 === 0); })"""
-    expected = [X[mask].mean(axis=0) * 255 / 16 for mask in (selected, ~selected)]
-    np.testing.assert_allclose(page(canvases), expected, atol=0.51)
+    means = [X[mask].mean(axis=0) for mask in (selected, ~selected)]
+    difference = means[0] - means[1]
+    largest = np.abs(difference).max()
+    expected = [means[0] / 16, means[1] / 16, 0.5 + 0.5 * difference / largest]
+    np.testing.assert_allclose(page(canvases), np.multiply(expected, 255), atol=0.51)
+    text = page.page.locator(".means figcaption").last.inner_text()
+    assert text.startswith("difference, up to ")
+    assert float(text.split()[-1]) == pytest.approx(largest, rel=1e-3)
     select(page, np.ones(40, dtype=bool))
     assert page(canvases) == []
 

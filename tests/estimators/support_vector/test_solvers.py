@@ -331,10 +331,10 @@ def test_a_search_that_gets_nowhere_is_given_up_early():
 
 
 def test_a_slow_search_is_not_given_up():
-    """Columns of very different size need a million steps, all of which help."""
+    """Columns of very different size need about a million steps, all of which help."""
     X, y = load_breast_cancer(return_X_y=True)
     model = SVC(C=10.0, kernel="linear", solver="smo").fit(X, y)
-    assert model.report_.status is Status.CONVERGED and model.report_.n_iter > 1_000_000
+    assert model.report_.status is Status.CONVERGED and model.report_.n_iter > 500_000
 
 
 @pytest.mark.parametrize(("C", "gamma", "steps"), [(1e8, 1e-2, 30_000), (1e9, 1e-4, 100_000)])

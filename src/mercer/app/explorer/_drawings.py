@@ -216,6 +216,29 @@ def are_series(X: np.ndarray, names: Sequence[str]) -> bool:
     return bool(np.median(steps[varying] / (2.0 * variances[varying])) < _MAX_ROUGHNESS)
 
 
+def series_columns(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the names of the columns of numbers that are a series, or [] if there is none.
+
+    They are the largest group of columns whose names differ only in the number at their end.  There
+    may be other columns, such as the place and the date of a measurement.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray of shape (n,)
+        Columns of numbers, with NaN for missing values, by name.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in columns:
+        if part := re.fullmatch(r"(\D*)\d+(?:\.\d+)?", name):
+            groups.setdefault(part[1], []).append(name)
+    names = max(groups.values(), key=len, default=[])
+    if len(names) not in _SERIES_COLUMNS:
+        return []
+    X = np.column_stack([columns[name][:_ROUGHNESS_ROWS] for name in names])
+    known = X[np.isfinite(X).all(axis=1)]
+    return names if len(known) and are_series(known, names) else []
+
+
 def graph_columns(graphs: Graphs, max_labels: int = 12) -> dict[str, Any]:
     """Return the numbers of nodes and edges of graphs, and of nodes with each label."""
     edges = np.array([len(graph.edges) for graph in graphs], dtype=float)

@@ -14,7 +14,9 @@ from ._embeddings import Embedding, as_vectors
 
 NEAREST_DISTANCE = "distance to the nearest point"
 MAX_NEIGHBOUR_POINTS = 50_000  # all pairs are compared, which takes too long for more points
-_MAX_CLASSES = 100  # a column with more distinct texts or integers is not a label
+MAX_LABEL_COLUMNS = 4  # labels of at most this many columns are compared with those of neighbours
+MAX_COLOR_CLASSES = 100  # a colour with more distinct texts or integers is not a label
+MAX_OTHER_CLASSES = 20  # the same for other columns, which the user did not choose
 _N_NEIGHBOURS = 10
 
 
@@ -52,11 +54,11 @@ def point_neighbours(kernel: Kernel, points: Points) -> PointNeighbours:
     return PointNeighbours(rows, np.sqrt(squared))
 
 
-def label_codes(table: Table, name: str) -> np.ndarray | None:
+def label_codes(table: Table, name: str, max_classes: int) -> np.ndarray | None:
     """Return the class of each row as an integer, and -1 for missing values.
 
     Return None if the column has no classes: it contains dates, numbers that are not integers, only
-    one value, or more than 100 values.
+    one value, or more than `max_classes` values.
     """
     values, kind = table.columns[name], table.kinds[name]
     if kind == "text":
@@ -68,7 +70,7 @@ def label_codes(table: Table, name: str) -> np.ndarray | None:
     else:
         return None
     classes, codes = np.unique(values[known], return_inverse=True)
-    if not 2 <= len(classes) <= _MAX_CLASSES:
+    if not 2 <= len(classes) <= max_classes:
         return None
     result = np.full(len(values), -1, dtype=np.int64)
     result[known] = codes

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ from ._clusters import (
     cluster_points,
     describe_clusters,
 )
-from ._drawings import are_series, can_draw, drawings, node_labels
-from ._embeddings import Embedding, as_vectors, evaluate_in_blocks
+from ._drawings import can_draw, drawings, node_labels, series_columns
+from ._embeddings import Embedding, evaluate_in_blocks
 from ._fitted_models import FittedModels
 from ._neighbour_columns import (
+    MAX_COLOR_CLASSES,
+    MAX_LABEL_COLUMNS,
     MAX_NEIGHBOUR_POINTS,
+    MAX_OTHER_CLASSES,
     NEAREST_DISTANCE,
     label_codes,
     label_disagreement,
@@ -214,7 +218,7 @@ class Scene:
                     e.model.reconstruction_error, self.points
                 )
                 suffix = " of the second kernel PCA"
-        return columns | self._neighbour_columns
+        return self._neighbour_columns | columns
 
     @cached_property
     def _neighbour_columns(self) -> dict[str, Callable[[], np.ndarray]]:
@@ -222,16 +226,33 @@ class Scene:
         kernel = points_kernel(self.embeddings, self.points)
         if kernel is None or not 2 <= len(self) <= MAX_NEIGHBOUR_POINTS:
             return {}
-        neighbours = cache(lambda: point_neighbours(kernel, self.points))  # used by both columns
+        neighbours = cache(lambda: point_neighbours(kernel, self.points))  # used by all columns
         columns: dict[str, Callable[[], np.ndarray]] = {
             NEAREST_DISTANCE: lambda: neighbours().distances[:, 0]
         }
-        labels = None if self.color is None else label_codes(self.table, self.color)
-        if labels is not None:
-            columns[f"neighbours with another {self.color}"] = lambda: label_disagreement(
-                neighbours(), labels
-            )
+
+        def disagreement(labels: np.ndarray) -> Callable[[], np.ndarray]:
+            return lambda: label_disagreement(neighbours(), labels)
+
+        for name, labels in self._label_columns():
+            columns[f"neighbours with another {name}"] = disagreement(labels)
         return columns
+
+    def _label_columns(self) -> list[tuple[str, np.ndarray]]:
+        """Return the columns that contain labels, and their classes: the colour and a few others.
+
+        The others are columns with few classes that are not features of vectors.
+        """
+        used = {encoder.name for encoder in self.recipe.encoders_} if self.recipe else set()
+        others = [name for name in self.table.columns if name not in used] if self.features else []
+        first = [] if self.color is None else [(self.color, MAX_COLOR_CLASSES)]
+        rest = [(name, MAX_OTHER_CLASSES) for name in others if name != self.color]
+        found = (
+            (name, codes)
+            for name, max_classes in [*first, *rest]
+            if (codes := label_codes(self.table, name, max_classes)) is not None
+        )
+        return list(islice(found, MAX_LABEL_COLUMNS))
 
     def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
         """Return the trustworthiness of the embedding at each point, with 10 neighbours.
@@ -334,12 +355,12 @@ class Scene:
         if can_draw(self.points):
             items = {} if live else self._saved_drawings()
             return {"kind": "items", "labels": self.node_labels, "items": items}
-        dense = as_vectors(self.points) if self.features else None
-        if dense is None or not set(self.features) <= set(names):
+        values, kinds = self.table.columns, self.table.kinds
+        used = (name for name in self.features if name in names and kinds.get(name) == "numbers")
+        series = series_columns({name: values[name] for name in used})
+        if not series:
             return None
-        if not are_series(dense, self.features):
-            return None
-        return {"kind": "series", "columns": [names.index(name) for name in self.features]}
+        return {"kind": "series", "columns": [names.index(name) for name in series]}
 
     def _saved_drawings(self) -> dict[int, Message]:
         n = len(self)

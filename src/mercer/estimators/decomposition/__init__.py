@@ -1,1 +1,1 @@
-"""Kernel PCA, canonical correlation analysis and partial least squares."""
+"""Kernel PCA and ICA, canonical correlation analysis and partial least squares."""

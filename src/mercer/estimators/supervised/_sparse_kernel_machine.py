@@ -20,11 +20,14 @@ from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
 from ...solvers import (
+    CuttingPlanes,
+    Hinge,
     LearnedVectors,
     Loss,
     ReducedExpansionRisk,
     Squared,
     landmark_bytes,
+    max_stored_cuts,
     tile_bytes,
 )
 from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
@@ -92,7 +95,7 @@ class SparseKernelEstimator(DualEstimator):
 
     n_iter_: int = fitted()
     objective_curve_: np.ndarray = fitted()
-    solver_: LearnedVectors = fitted()
+    solver_: LearnedVectors | CuttingPlanes = fitted()
 
     _accepts_blocks: ClassVar[bool] = True
 
@@ -126,17 +129,25 @@ class SparseKernelEstimator(DualEstimator):
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
         m = self._count_vectors(n, d, q)
-        required = _learning_bytes(n, d, q, m, squared=isinstance(loss, Squared))
+        is_hinge = isinstance(loss, Hinge)
+        squared = isinstance(loss, Squared)
+        required = _learning_bytes(n, d, q, m, squared=squared, hinge=is_hinge)
         check_budget(required, self.max_memory, f"learning {m} vectors from {n} points")
-        Z, is_optimal = self._initial_vectors(X, m)
+        if is_hinge and m < n and isinstance(self.init, str) and self.init == "auto":
+            Z, is_optimal = np.empty((0, d)), False
+        else:
+            Z, is_optimal = self._initial_vectors(X, m)
         risk = ReducedExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
         )
         max_iter = 0 if is_optimal and not self.learn_kernel else self.max_iter
         self.solver_ = LearnedVectors(max_iter, self.tol, self.learn_kernel)
+        if is_hinge:
+            n_vectors = len(Z) or m
+            self.solver_ = CuttingPlanes(n_vectors, self.max_iter, self.tol, self.random_state)
         result = self.solver_.minimize(risk, Z, self._log_progress)
         self.report_ = result.report
-        if not max_iter and is_optimal:
+        if not max_iter and is_optimal and not is_hinge:
             self.report_ = dataclasses.replace(self.report_, message=_EXACT_MESSAGE)
         self._log_progress(f"objective {result.fit.value:.6g}: {self.report_.status.value}")
         self.kernel_ = result.fit.kernel
@@ -158,7 +169,8 @@ class SparseKernelEstimator(DualEstimator):
         elif sample.targets is not None:
             q = sample.targets.shape[1]
         m = self._count_vectors(n, d, q)
-        required = _learning_bytes(n, d, q, m, squared=sample.labels is None)
+        is_hinge = getattr(self, "loss", None) == "hinge"
+        required = _learning_bytes(n, d, q, m, squared=sample.labels is None, hinge=is_hinge)
         tiles = tile_bytes(self._planned_kernel(sample), sample.points)
         memory = required + landmark_bytes(n, m, 0.0, 1.0, 0.0) + tiles
         option = {"solver": "vectors", "storage": "low rank", "exact": False, "rank": m}
@@ -315,11 +327,18 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     ================= ======================================== ===================================
     "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
     "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
+    "hinge"           max(0, 1 - y f)                          the sum over classes, one vs. rest
     ================= ======================================== ===================================
 
-    The vectors are optimised by L-BFGS, with the optimal weights for each choice of the vectors
-    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
-    minimum that depends on the initial vectors.
+    With solver="lbfgs", the vectors are optimised by L-BFGS, with the optimal weights for each
+    choice of the vectors (`LearnedVectors`).  The objective is not convex in the vectors, so the
+    result is a local minimum that depends on the initial vectors.
+
+    With solver="cutting-plane", for the hinge loss, vectors are added one by one (`CuttingPlanes`).
+    Each is the pre-image of a cutting plane of the SVM, and is not moved later.  For these vectors
+    the weights are optimal up to a duality gap.  `report_.certificate` contains the gap, the number
+    of cuts, the relative residual of the cuts that the vectors do not represent and, for at most
+    10 000 points in the cuts, a lower bound of the objective for any number of vectors.
 
     Parameters
     ----------
@@ -327,8 +346,13 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         Regularisation: the weight of |f|^2 relative to the mean loss. It corresponds to 1 / (2 n
         C), where C is the parameter of scikit-learn's LogisticRegression. Search a logarithmic
         grid, for instance 10^-8 to 10^-1.
-    loss : {"logistic", "log_loss", "squared_hinge"}
+    loss : {"logistic", "log_loss", "squared_hinge", "hinge"}
         See the table; "log_loss" is a synonym of "logistic".
+    solver : {"lbfgs", "cutting-plane"}
+        How the vectors are found. "lbfgs" needs a smooth loss; "cutting-plane" needs loss="hinge",
+        and gives larger errors for very few vectors. With "cutting-plane", `max_iter` is the
+        maximum number of cutting planes of each function, and `tol` the duality gap relative to
+        the objective. init="auto" starts without vectors; other initial vectors are not changed.
 
     Attributes
     ----------
@@ -354,6 +378,8 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms",
     Journal of Machine Learning Research 7, 2006.
 
+    Joachims and Yu, "Sparse kernel SVMs via cutting-plane training", Machine Learning 76, 2009.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -364,10 +390,14 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     (5, 4)
     >>> bool(model.score(X, y) > 0.95)
     True
+    >>> svm = SparseKernelClassifier(5, alpha=1e-3, loss="hinge", solver="cutting-plane").fit(X, y)
+    >>> bool(svm.score(X, y) > 0.9), svm.report_.status.name
+    (True, 'CONVERGED')
     """
 
     _: KW_ONLY
-    loss: str = parameter(CLASSIFICATION_LOSSES, default="logistic")
+    loss: str = parameter({*CLASSIFICATION_LOSSES, "hinge"}, default="logistic")
+    solver: str = parameter({"lbfgs", "cutting-plane"}, default="lbfgs")
 
     @property
     def _decision_loss(self) -> str:
@@ -392,16 +422,34 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
             The fitted estimator.
         """
         self._require_vectors(X)
+        self._check_solver()
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         self._learn_labels(sample, self.loss)
         return self
 
+    def _check_solver(self) -> None:
+        """Raise an error if the solver cannot minimise the loss, or cannot learn the kernel."""
+        if (self.loss == "hinge") != (self.solver == "cutting-plane"):
+            raise ValueError(
+                f"solver={self.solver!r} does not minimise loss={self.loss!r}: 'lbfgs' needs a "
+                f"smooth loss, and 'cutting-plane' minimises only the hinge loss. Pass "
+                f"solver='cutting-plane' with loss='hinge', or solver='lbfgs' with another loss"
+            )
+        if self.solver == "cutting-plane" and self.learn_kernel:
+            raise ValueError(
+                "solver='cutting-plane' does not learn the parameters of the kernel; pass "
+                "learn_kernel=False, or solver='lbfgs' with a smooth loss"
+            )
 
-def _learning_bytes(n: int, d: int, q: int, m: int, *, squared: bool) -> int:
+
+def _learning_bytes(n: int, d: int, q: int, m: int, *, squared: bool, hinge: bool = False) -> int:
     """Return the memory for learning m vectors from n points in d dimensions, in bytes.
 
     `q` is the number of functions, and `squared` whether the loss is squared, so that all functions
-    have the same linear system.
+    have the same linear system.  For the hinge loss, the slopes of the cutting planes are stored.
     """
     systems = 1 if squared else q
+    if hinge:
+        n_cuts = max_stored_cuts(m)
+        return 8 * (n * (2 * d + 2) + 8 * n * q + 8 * (m + 1) ** 2) + 4 * n * n_cuts * (q + 3)
     return 8 * (n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2)

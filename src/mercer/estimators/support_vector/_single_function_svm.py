@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points
-from ...solvers import Dual, Duals, DualSolutions
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from ...solvers import BlockSMO, BoxInterior, CoreSet, Dual, Duals, DualSolutions
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._prediction_intervals import IntervalMixin
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
@@ -253,7 +254,18 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     nu : float
         Upper bound on the fraction of training outliers, in (0, 1]. Choose the fraction of training
         points that may be contaminated; the default, 0.5 as in scikit-learn, is too large for most
-        data.
+        data. With nu = 1 / W, no training point may be an outlier, and the region is the smallest
+        enclosing ball in feature space.
+    tol : float
+        The solver stops when the optimality conditions are violated by at most this, in units of f.
+        With "core-set" it stops when both the objective and the squared radius of the enclosing
+        ball are known up to the factor (1 + tol)^2.
+    solver : {"auto", "exact", "smo", "primal", "nystroem", "core-set"} or a solver
+        "core-set": exact up to `tol`, with a growing subset of the points and passes over all
+        points, in memory or in blocks; for a small nu, because at least the fraction nu of the
+        weight are support vectors. The other solvers are described in `NuSVR`; "auto" and "exact"
+        never choose "core-set". A solver object is a `BlockSMO`, a `BoxInterior` (for a linear
+        kernel) or a `CoreSet` of `mercer.solvers`.
 
     Attributes
     ----------
@@ -270,6 +282,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         boundary, where f = rho.
     offset_, intercept_ : ndarray of shape (1,)
         The threshold rho and its negative; `decision_function` is `score_samples` - `offset_`.
+    radius_ : float
+        Radius of the ball in feature space that is the region, for kernels with constant k(x, x);
+        the model of support vector data description (SVDD).
     coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVR.
 
@@ -287,6 +302,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     Schölkopf, Platt, Shawe-Taylor, Smola and Williamson, "Estimating the support of a
     high-dimensional distribution", Neural Computation 13, 2001.
 
+    Tax and Duin, "Support vector data description", Machine Learning 54, 2004, for the ball.
+
     Examples
     --------
     >>> import numpy as np
@@ -300,6 +317,13 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     """
 
     nu: float = parameter("fraction", default=0.5)
+    solver: Any = solver(
+        *("smo", "primal", "nystroem", "core-set"),
+        given=[BlockSMO, BoxInterior, CoreSet],
+        default="auto",
+    )
+
+    _has_core_set: ClassVar[bool] = True
 
     offset_: np.ndarray = fitted()
 
@@ -312,7 +336,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         X : array-like or sparse matrix of shape (n, d), or list of objects
             Training points: vectors as the rows of a matrix or, for kernels on other objects, a
             list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
-            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem" or
+            "core-set".
         y : None, default=None
             Ignored; it is a parameter because pipelines pass it.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -324,12 +349,46 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
             The fitted estimator.
         """
         sample = self._training_sample(X, sample_weight=sample_weight)
-        dual = Dual.one_class(sample.counts, float(self.nu))
-        solutions = self._solve_and_set(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
+        problem = self._problem(sample)
+        if isinstance(problem.solver, CoreSet):
+            total = float(self.nu) * float(sample.counts.sum())
+            solutions = self._fit_core_sets(problem, self._duals, total)
+        else:
+            solutions = self._solve_and_set(problem, self._duals(problem))
         slack = min(_RHO_SLACK * float(np.abs(solutions.values).max()), self.tol)
         self.offset_ = solutions.multipliers[0] - slack
         self.intercept_ = -self.offset_
         return self
+
+    def _duals(self, problem: SVMProblem) -> Duals:
+        dual = Dual.one_class(problem.sample.counts, float(self.nu))
+        return Duals.of([dual], np.arange(dual.n))
+
+    @property
+    def radius_(self) -> float:
+        """Radius of the ball in feature space that contains the points with f(x) >= rho.
+
+        It is the model of support vector data description (SVDD), with the centre f / sum_i v_i.
+        It needs a kernel with constant k(x, x), such as the Gaussian kernel.
+        """
+        check_is_fitted(self)
+        if self._precomputed:
+            raise AttributeError(
+                "radius_ needs k(x, x) of the support vectors, which are not stored for "
+                "kernel='precomputed'; fit with kernel=Precomputed(K) and indices as points"
+            )
+        diagonal = np.asarray(self.kernel_.diag(self.support_vectors_), dtype=float)
+        if np.ptp(diagonal) > 1e-9 * np.abs(diagonal).max():
+            raise AttributeError(
+                f"radius_ needs a kernel with constant k(x, x), because only then the one-class "
+                f"SVM is the smallest enclosing ball; for {self.kernel_}, k(x, x) of the support "
+                f"vectors is between {diagonal.min():.4g} and {diagonal.max():.4g}. Divide the "
+                f"kernel by sqrt(k(x, x) k(z, z)), or choose a Gaussian kernel"
+            )
+        v = self.dual_coef_[0] / self.dual_coef_.sum()
+        f = self.score_samples(self.support_vectors_) / self.dual_coef_.sum()
+        squared = diagonal[0] + v @ f - 2.0 * float(self.offset_[0]) / self.dual_coef_.sum()
+        return float(np.sqrt(max(squared, 0.0)))
 
     @predict_method
     def decision_function(self, X: Points) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, warn_caller
-from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from ...solvers import BlockSMO, BoxInterior, CoreSet, Dual, Duals, DualSolution, DualSolutions
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample, class_weights
 from ._svm_base import SupportVectorMachine
@@ -62,7 +62,8 @@ class SupportVectorClassifier(PredictionSetMixin, ClassifierMixin, SupportVector
         X : array-like or sparse matrix of shape (n, d), or list of objects
             Training points: vectors as the rows of a matrix or, for kernels on other objects, a
             list of strings, sets or graphs. With kernel="precomputed", the kernel matrix of shape
-            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem".
+            (n, n). Data in blocks (`open_blocks`, Dask arrays) need solver="nystroem" or, for
+            `SVC`, "core-set".
         y : array-like of shape (n,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -75,7 +76,10 @@ class SupportVectorClassifier(PredictionSetMixin, ClassifierMixin, SupportVector
             The fitted estimator.
         """
         problem = self._classification_problem(X, y, sample_weight)
-        self._solve_and_set(problem, self._duals(problem))
+        if isinstance(problem.solver, CoreSet):
+            self._fit_core_sets(problem, self._duals)
+        else:
+            self._solve_and_set(problem, self._duals(problem))
         return self
 
     @abstractmethod
@@ -194,7 +198,9 @@ class SupportVectorClassifier(PredictionSetMixin, ClassifierMixin, SupportVector
 class SVC(SupportVectorClassifier):
     """Support vector classification with the hinge loss (C-SVC).
 
-        minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))
+        minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))^p
+
+    with p = 1, or p = 2 for the squared hinge loss.
 
     The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside the margin;
     the other points are the support vectors.  With more than two classes there is one f for each
@@ -211,6 +217,25 @@ class SVC(SupportVectorClassifier):
         The penalty of margin violations; positive, may be infinite. A smaller C means stronger
         regularisation, a smoother boundary and more support vectors. Search it together with gamma
         on a logarithmic grid, for instance 10^-2 to 10^3; `path` fits all values of C at once.
+    loss : {"hinge", "squared_hinge"}
+        "squared_hinge" adds 1 / (2 C w_i) to the diagonal of K, and the coefficients have no upper
+        bound. All points that violate the margin are then free support vectors. It needs the solver
+        "smo", which stores K in this case, or "core-set".
+    tol : float
+        The solver stops when the optimality conditions are violated by at most this, in units of f.
+        The default is accurate enough for predictions; use 1e-5 to compare coefficients. With
+        "core-set" the solver stops when the objective exceeds its minimum by at most the factor
+        (1 + tol)^2.
+    solver : {"auto", "exact", "smo", "primal", "nystroem", "core-set"} or a solver
+        "smo": exact, uses rows of K. "primal": exact, uses the columns of X, for a linear kernel.
+        "nystroem": approximate, with f in the span of landmarks. "core-set": exact up to `tol`; it
+        solves the problem on a growing subset of the points, with passes over all points. Use it
+        for more than about 10^5 points, in memory or in blocks, of which few violate the margin
+        (core vector machine). "auto" and "exact" are the same here. For the hinge loss they use
+        "smo", or for a linear kernel and a dense X with more than 500 rows also "primal", as
+        described in `NuSVC`. For the squared hinge loss, they use "smo" up to 8 000 points, and
+        otherwise "core-set". A solver object is a `BlockSMO`, a `BoxInterior` (for a linear kernel)
+        or a `CoreSet` of `mercer.solvers`.
 
     Attributes
     ----------
@@ -299,10 +324,22 @@ class SVC(SupportVectorClassifier):
     """
 
     C: float = parameter("positive or infinite", default=1.0)
+    loss: str = parameter({"hinge", "squared_hinge"}, default="hinge")
+    solver: Any = solver(
+        *("smo", "primal", "nystroem", "core-set"),
+        given=[BlockSMO, BoxInterior, CoreSet],
+        default="auto",
+    )
+
+    _has_core_set: ClassVar[bool] = True
 
     @property
     def _penalty(self) -> float:
         return self.C
+
+    @property
+    def _squared(self) -> bool:
+        return self.loss == "squared_hinge"
 
     @fit_method
     def path(
@@ -348,6 +385,8 @@ class SVC(SupportVectorClassifier):
             model._validate_params()
         if not models:
             return models
+        if self._squared or self._uses_core_set:  # K depends on C, or there is no initial point
+            return [model.fit(X, y, sample_weight) for model in models]
         problem, solutions = models[0]._classification_problem(X, y, sample_weight), None
         input_attributes = {
             name: value for name, value in vars(models[0]).items() if name.endswith("_in_")
@@ -371,7 +410,7 @@ class SVC(SupportVectorClassifier):
         pairs, sample = problem.pairs, problem.sample
         members, _, signs = pairs.all_members
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
-        C = self.C * sample.counts[members]
+        C = np.inf * signs**2 if self._squared else self.C * sample.counts[members]
         return Duals(Dual.classify(signs, C), members, ends, ends)
 
 

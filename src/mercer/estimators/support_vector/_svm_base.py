@@ -7,6 +7,7 @@ The dual of each SVM is a quadratic program with box constraints; see `mercer.so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
@@ -20,12 +21,13 @@ from sklearn.utils._param_validation import Interval
 
 from ..._core import Points, budget_in_bytes, check_budget, length, warn_caller
 from ...expansion import Expansion, Primal
-from ...gram import KernelRows
-from ...kernels import Kernel, Linear
+from ...gram import KernelRows, gram
+from ...kernels import Kernel, Linear, Precomputed, as_index_kernel
 from ...solvers import (
     MIN_SVM_CACHE_BYTES,
     BlockSMO,
     BoxInterior,
+    CoreSet,
     Duals,
     DualSolutions,
     FallbackChain,
@@ -138,9 +140,25 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
     # ------------------------------------------------------------------ training data
 
     def _gathers_blocks(self) -> bool:
+        if self._uses_core_set:
+            return False
         # The interior point method has a variable for each point, and support vectors are stored.
-        require_landmarks(self)
+        core_set = ", or a core set: set solver='core-set'" if self._has_core_set else ""
+        require_landmarks(self, others=core_set)
         return True
+
+    @property
+    def _uses_core_set(self) -> bool:
+        """Whether the parameter `solver` requests a core set."""
+        is_name = isinstance(self.solver, str) and self.solver == "core-set"
+        return is_name or isinstance(self.solver, CoreSet)
+
+    _has_core_set: ClassVar[bool] = False  # whether the solver "core-set" is supported
+
+    @property
+    def _squared(self) -> bool:
+        """Whether the loss is squared."""
+        return False
 
     def _training_sample(
         self,
@@ -196,8 +214,18 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
             name = "smo"
         elif isinstance(name, BoxInterior):
             name = "primal"
+        elif isinstance(name, CoreSet):
+            name = "core-set"
         else:
-            name = choose_svm_solver(kernel, sample.points, name, sample.labels, self.max_memory)
+            name = choose_svm_solver(
+                *(kernel, sample.points, name, sample.labels, self.max_memory), self._squared
+            )
+        if self._squared and name not in ("smo", "core-set"):
+            raise ValueError(
+                f"loss='squared_hinge' needs solver='smo' or 'core-set', but solver={name!r} is "
+                f"for the hinge loss. For landmarks, use KernelMachineClassifier("
+                f"'squared_hinge', solver='nystroem')"
+            )
         # If SMO needs too much memory, the interior point method may still be possible.
         chain = FallbackChain(["either", "primal"] if name == "either" else [name])
         return chain.run(lambda name: self._problem_for(name, kernel, sample))
@@ -206,7 +234,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         n, labels = len(sample), sample.labels
         spec: Any = exact_as_auto(self.solver)
         if not isinstance(spec, str):
-            spec = "smo" if isinstance(spec, BlockSMO) else "primal"
+            names = {BlockSMO: "smo", BoxInterior: "primal", CoreSet: "core-set"}
+            spec = names[type(spec)]
         classes = "" if labels is None else f", {n_of(len(sample.classes), 'class')}"
         return plan_svm(
             f"{type(self).__name__} of {n} points{classes}",
@@ -215,6 +244,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
             regression=sample.targets is not None,
             cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
             max_memory=self.max_memory,
+            squared=self._squared,
+            has_core_set=self._has_core_set,
         )
 
     def _problem_for(self, name: str, kernel: Kernel, sample: Sample) -> SVMProblem:
@@ -224,6 +255,9 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         smo = BlockSMO(self.tol, self.max_iter, self.shrinking)
         user_solver = None if isinstance(self.solver, str) else self.solver
         values = sample.evaluated(kernel, self.max_memory)
+        if name == "core-set":
+            core_set = CoreSet(self.tol, self.max_iter, self.max_memory)
+            return SVMProblem(sample, kernel, user_solver or core_set, values)
         if name == "smo":
             rows, sample = self._kernel_rows(values, sample)
             return SVMProblem(sample, kernel, user_solver or smo, rows)
@@ -244,6 +278,15 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         interior_point = replace(interior_point, max_memory=max(1, remaining))
         return SVMProblem(sample, kernel, interior_point, phi.F, phi)
 
+    def _shifted_matrix(self, values: Kernel, sample: Sample) -> tuple[Kernel, Points]:
+        """Return K plus 1 / (2 C) on its diagonal as a kernel, and the indices as its points."""
+        n, C = len(sample), self._penalty or 1.0
+        what = f"K of {n} points, which solver='smo' stores for loss='squared_hinge',"
+        check_budget(24 * n * n, self.max_memory, f"{what} without solver='core-set'")
+        K = np.array(gram(values, sample.points).to_array())
+        K[np.diag_indices(n)] += 0.5 / (C * sample.counts)
+        return as_index_kernel(Precomputed(), K)
+
     def _kernel_rows(
         self, values: Kernel, sample: Sample, max_cache: int | None = None, reserved: int = 0
     ) -> tuple[KernelRows, Sample]:
@@ -260,9 +303,10 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         if max_cache is not None:
             cache = min(cache or budget, max_cache)
         available = max(1, budget - reserved)
-        rows = KernelRows(
-            values, sample.points, sizes=sizes, cache_bytes=cache, max_memory=available
-        )
+        points = sample.points
+        if self._squared:
+            values, points = self._shifted_matrix(values, sample)
+        rows = KernelRows(values, points, sizes=sizes, cache_bytes=cache, max_memory=available)
         return rows, sample
 
     def _columns(self, kernel: Kernel, points: Points) -> np.ndarray:
@@ -284,10 +328,32 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         """Solve the dual problem of each pair, set the fitted attributes, return the solutions."""
         counts_before = problem.counts
         solutions = problem.minimize_all(duals, self._progress_callback)
+        self._set_fit(problem, solutions, counts_before, note)
+        return solutions
+
+    def _fit_core_sets(
+        self,
+        problem: SVMProblem,
+        duals: Callable[[SVMProblem], Duals],
+        total: float | None = None,
+    ) -> DualSolutions:
+        """Solve the problem of each pair on a core set, set the fitted attributes."""
+        C, log = self._penalty or 1.0, self._progress_callback
+        problem, solutions = problem.minimize_core_sets(C, self._squared, total, duals, log)
+        self._set_fit(problem, solutions, problem.counts)
+        return solutions
+
+    def _set_fit(
+        self,
+        problem: SVMProblem,
+        solutions: DualSolutions,
+        counts_before: tuple[int, int],
+        note: str = "",
+    ) -> None:
+        """Set the fitted attributes."""
         self._set_prediction_attributes(problem, solutions, self._margin_divisors(solutions))
         remark = self._set_extra_attributes(problem, solutions)
         self._set_report(problem, solutions, counts_before, note or remark)
-        return solutions
 
     def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
         """Return the number by which f and b of each pair are divided to put the margin at +-1."""
@@ -382,6 +448,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
                 advice.append("C is infinite, so there is no solution if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
                 advice.append("solver='primal' is much less sensitive to the scale of the columns")
+            if isinstance(problem.solver, CoreSet):
+                text, advice = f"The core set did not converge: it {worst.message}{where}", []
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
         already_warned = bool(problem.sample.warned)  # a warning about the kernel was issued

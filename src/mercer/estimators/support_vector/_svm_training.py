@@ -10,6 +10,8 @@ solver      input of the solver                          when "auto" chooses it
                                                          estimated for "primal", or all of it for
                                                          up to 1600 points (SMOThenInteriorPoint)
 "nystroem"  features on landmarks (BoxInterior)          never, because it is approximate
+"core-set"  rows of K at a growing core set (CoreSet)    for a squared hinge loss, if K is too large
+                                                         to be stored
 ==========  ===========================================  =======================================
 
 Classification is one-vs-one: there is a function for each pair of classes, in the layout of LIBSVM.
@@ -22,7 +24,7 @@ single function (regression, one-class) are the case q = 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 from typing import Any, TypeAlias
@@ -31,13 +33,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._core import Points, ProgressCallback, ProgressStep, length, take
+from ...blocks import select_rows
 from ...expansion import Expansion, cross_kernel_cached
 from ...gram import KernelRows, gram
 from ...kernels import Kernel, Linear
 from ...solvers import (
     BlockSMO,
+    CoreProblem,
+    CoreSet,
     DualProgress,
     Duals,
+    DualSolution,
     DualSolutions,
     DualSolver,
     FollowCallback,
@@ -302,7 +308,7 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
 _MAX_MEAN_TO_STD = 1e4
 
 
-SolverData: TypeAlias = KernelRows | np.ndarray | tuple[KernelRows, np.ndarray]
+SolverData: TypeAlias = KernelRows | np.ndarray | tuple[KernelRows, np.ndarray] | Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,10 +321,10 @@ class SVMProblem:
         The points of positive weight.  Their weights include the class weights.
     kernel : Kernel
         The resolved kernel, which is used for predictions.
-    solver : DualSolver
+    solver : DualSolver or CoreSet
         The solver of the dual problems.
-    data : KernelRows, ndarray or tuple
-        Rows of K, features F with F F^T = K, or both.
+    data : KernelRows, ndarray, tuple or Kernel
+        Rows of K, features F with F F^T = K, or both; for a core set, the kernel to evaluate.
     phi : WhitenedCoordinates or None
         The feature map on landmarks, if solver="nystroem".
     class_weights : ndarray of shape (n_classes,)
@@ -327,7 +333,7 @@ class SVMProblem:
 
     sample: Sample
     kernel: Kernel
-    solver: DualSolver
+    solver: DualSolver | CoreSet
     data: SolverData
     phi: WhitenedCoordinates | None = None
     class_weights: np.ndarray = field(default_factory=lambda: np.ones(1))
@@ -358,11 +364,63 @@ class SVMProblem:
         if isinstance(self.solver, BlockSMO) and isinstance(self.data, KernelRows):
             callbacks = None if log is None else follow
             return self.solver.minimize_all(self.data, duals, data, callbacks)
-        numbered = enumerate(duals)
-        solutions = (self.solver.minimize(data(p), dual, follow(p)) for p, dual in numbered)
+        solver: Any = self.solver
+        solutions = (solver.minimize(data(p), dual, follow(p)) for p, dual in enumerate(duals))
         return DualSolutions.of(solutions, duals)
 
-    def _data_of(self, data: SolverData, pair: Pair) -> Any:
+    def minimize_core_sets(
+        self,
+        C: float,
+        squared: bool,
+        total: float | None,
+        duals: Callable[[SVMProblem], Duals],
+        log: ProgressCallback | None = None,
+    ) -> tuple[SVMProblem, DualSolutions]:
+        """Solve the problem of each pair of classes on a core set.
+
+        Returns the problem on the points of all core sets, and its solutions.
+
+        Parameters
+        ----------
+        C, squared, total
+            As in `CoreProblem`; C multiplies the weights of the points.
+        duals : callable
+            Returns the dual problems of the pairs of classes of an `SVMProblem`.
+        log : callable or None
+            Prints progress.
+        """
+        found, pairs, sample = [], list(self.pairs), self.sample
+        solver: Any = self.solver  # a CoreSet
+        kernel: Any = self.data
+        for pair in pairs:
+            members, points, signs = np.arange(len(sample)), sample.points, np.ones(len(sample))
+            if len(pairs) > 1:
+                members = np.sort(self.pairs.members(pair))
+                points = select_rows(points, members)
+            if sample.labels is not None:  # f is positive for the class that `all_members` states
+                positive = pair[1] if len(pairs) == 1 else pair[0]
+                signs = np.where(sample.labels[members] == positive, 1.0, -1.0)
+            weights = C * sample.counts[members]
+            problem = CoreProblem(kernel, points, signs, weights, squared, total)
+            follow = None if log is None else progress_callback(log, self.title(pair))
+            index, solution = solver.minimize(problem, follow)
+            found.append((members[index], solution))
+        used = np.unique(np.concatenate([index for index, _ in found]))
+        reduced = replace(self, sample=sample.take(used))
+        solutions: list[DualSolution] = []
+        for pair, (index, solution) in zip(pairs, found, strict=True):
+            own = np.arange(len(used)) if len(pairs) == 1 else reduced.pairs.members(pair)
+            places = np.full(len(used), -1)
+            places[np.searchsorted(used, index)] = np.arange(len(index))
+            places = places[own]
+            arrays: dict[str, Any] = {
+                name: np.where(places < 0, part.dtype.type(0), part[places])
+                for name, part in zip(solution._fields[:4], solution[:4], strict=True)
+            }
+            solutions.append(solution._replace(**arrays))
+        return reduced, DualSolutions.of(solutions, duals(reduced))
+
+    def _data_of(self, data: Any, pair: Pair) -> Any:
         """Return the part of the data that belongs to a pair of classes."""
         if isinstance(data, tuple):
             return tuple(self._data_of(part, pair) for part in data)

@@ -20,11 +20,22 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressCallback, entry_point, ordered_sum, slices, warn_caller
+from ..._core import (
+    ProgressCallback,
+    ProgressStep,
+    Stopwatch,
+    entry_point,
+    ordered_sum,
+    slices,
+    warn_caller,
+)
 from ...solvers import Report, Status
+from ._adam import Adam, adam_minimise
 from ._embedding_search import fix_signs, minimise_from_starts, standardise
 
 _ROWS_PER_BLOCK = 512  # number of rows of X that are propagated through the network at a time
+# The same for mini-batches.  Smaller blocks are slower, because each one writes a whole gradient.
+_BATCH_ROWS_PER_BLOCK = 128
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
 # of threads.
 _N_GROUPS = 4
@@ -36,7 +47,7 @@ _Activation: TypeAlias = Function[[np.ndarray], np.ndarray]
 ACTIVATIONS: dict[str, tuple[_Activation, _Activation]] = {
     "tanh": (np.tanh, lambda s: 1.0 - s * s),
     "logistic": (lambda x: 0.5 + 0.5 * np.tanh(0.5 * x), lambda s: s * (1.0 - s)),
-    "relu": (lambda x: np.maximum(x, 0.0), lambda s: (s > 0.0).astype(float)),
+    "relu": (lambda x: np.maximum(x, 0.0), lambda s: (s > 0.0).astype(s.dtype)),
     "identity": (lambda x: x, np.ones_like),
 }
 
@@ -148,7 +159,13 @@ class MLP:
             outputs.append(outputs[j] @ W + b)
         return outputs
 
-    def pullback(self, values: list[np.ndarray], G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def pullback(
+        self,
+        values: list[np.ndarray],
+        G: np.ndarray,
+        out: np.ndarray | None = None,
+        by_X: bool = True,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Back-propagate the gradient of a scalar with respect to f(X), to theta and X.
 
         Parameters
@@ -157,6 +174,10 @@ class MLP:
             The result of the method `values` for X.
         G : ndarray of shape (n, n_out)
             The gradient with respect to f(X).
+        out : ndarray of shape (n_parameters,), optional
+            The array for `by_theta`.
+        by_X : bool, default=True
+            False saves the time of the gradient with respect to X, which is then undefined.
 
         Returns
         -------
@@ -166,13 +187,18 @@ class MLP:
             The gradient with respect to X.
         """
         _, derivative = ACTIVATIONS[self.activation]
-        parts: list[np.ndarray] = []
+        sizes = (*(len(W) for W in self.weights), self.weights[-1].shape[1])
+        if out is None:
+            out = np.empty(sum((a + 1) * b for a, b in pairwise(sizes)), dtype=G.dtype)
+        gradient = MLP.of(out, sizes, self.activation)
         for j in reversed(range(len(self.weights))):
-            parts = [(values[j].T @ G).ravel(), G.sum(axis=0), *parts]
-            G = G @ self.weights[j].T
+            np.matmul(values[j].T, G, out=gradient.weights[j])
+            np.sum(G, axis=0, out=gradient.biases[j])
+            if j or by_X:
+                G = G @ self.weights[j].T
             if j:
                 G *= derivative(values[j])
-        return np.concatenate(parts), G
+        return out, G
 
 
 class AutoencoderResult(NamedTuple):
@@ -226,16 +252,15 @@ class ReconstructionLoss:
     def __init__(
         self, X: np.ndarray, sizes: tuple[int, ...], activation: str, alpha: float
     ) -> None:
-        self._X, self._sizes, self._activation, self._alpha = X, sizes, activation, alpha
+        self._X, self._sizes, self._activation = X, sizes, activation
         self._n_encoder = sum((a + 1) * b for a, b in pairwise(sizes))
         self.size = self._n_encoder + sum((b + 1) * a for a, b in pairwise(sizes))
-        self._blocks = slices(len(X), _ROWS_PER_BLOCK)
-        self._total_variance = float(np.sum(X * X))
-        weights = np.ones(self.size)
+        self._total_variance = float(np.sum(np.square(X), dtype=np.float64))
+        weights = np.ones(self.size, dtype=X.dtype)
         for half in self.halves(weights):
             for b in half.biases:
                 b[:] = 0.0
-        self._is_weight = weights  # 1 for weights; 0 for biases, which have no weight decay
+        self._decay = alpha * weights  # 0 for biases, which have no weight decay
 
     def halves(self, theta: np.ndarray) -> tuple[MLP, MLP]:
         """Return the encoder and the decoder, whose arrays are views of theta.
@@ -283,13 +308,17 @@ class ReconstructionLoss:
                 b[:] = rng.uniform(-limit, limit, size=b.shape)
         return theta
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss E and its gradient with respect to theta.
+    def __call__(
+        self, theta: np.ndarray, rows: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        """Return the loss E and its gradient with respect to theta, in the precision of X.
 
         Parameters
         ----------
         theta : ndarray of shape (size,)
             All parameters.
+        rows : ndarray of int, optional
+            The rows of a mini-batch; the result is then the estimate of E from these rows.
 
         Returns
         -------
@@ -298,23 +327,53 @@ class ReconstructionLoss:
         gradient : ndarray of shape (size,)
             Its gradient.
         """
+        X = self._X if rows is None else self._X[rows]
         encoder, decoder = self.halves(theta)
 
-        def term(rows: slice) -> np.ndarray:
-            x = self._X[rows]
+        def term(block: slice) -> np.ndarray:
+            x = X[block]
             encoded = encoder.values(x)
             decoded = decoder.values(encoded[-1])
             error = decoded[-1] - x
-            decoder_gradient, G = decoder.pullback(decoded, error)
-            encoder_gradient, _ = encoder.pullback(encoded, G)
-            return np.concatenate(
-                [[np.sum(error * error)], 2.0 * encoder_gradient, 2.0 * decoder_gradient]
-            )
+            result = np.empty(self.size + 1, dtype=X.dtype)
+            result[-1] = np.vdot(error, error)
+            error *= 2.0
+            _, G = decoder.pullback(decoded, error, result[self._n_encoder : -1])
+            encoder.pullback(encoded, G, result[: self._n_encoder], by_X=False)
+            return result
 
-        work = 3.0 * len(self._X) * len(theta)
-        total = ordered_sum(term, self._blocks, _N_GROUPS, work=work) / self._total_variance
-        decay = self._alpha * self._is_weight * theta
-        return float(total[0] + decay @ theta), total[1:] + 2.0 * decay
+        blocks = slices(len(X), _ROWS_PER_BLOCK if rows is None else _BATCH_ROWS_PER_BLOCK)
+        total = ordered_sum(term, blocks, _N_GROUPS, work=3.0 * len(X) * self.size)
+        total *= len(self._X) / (len(X) * self._total_variance)
+        decay = self._decay * theta
+        value = float(total[-1]) + float(decay @ theta)
+        gradient = total[:-1]
+        decay *= 2.0
+        gradient += decay
+        return value, gradient
+
+    def lost_variance(self, theta: np.ndarray) -> float:
+        """Return the fraction of the variance that is lost, without weight decay.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (size,)
+            All parameters.
+
+        Returns
+        -------
+        float
+            The first term of E.
+        """
+        encoder, decoder = self.halves(theta)
+
+        def term(block: slice) -> float:
+            error = decoder(encoder(self._X[block])) - self._X[block]
+            return float(np.vdot(error, error))
+
+        blocks = slices(len(self._X), _ROWS_PER_BLOCK)
+        work = 1.0 * len(self._X) * self.size
+        return float(ordered_sum(term, blocks, _N_GROUPS, work=work)) / self._total_variance
 
 
 @entry_point
@@ -329,6 +388,7 @@ def fit_autoencoder(
     max_iter: int = 5000,
     rng: np.random.Generator | None = None,
     log: ProgressCallback | None = None,
+    adam: Adam | None = None,
 ) -> AutoencoderResult:
     """Fit an autoencoder; return the best of `n_init` runs from random initialisations.
 
@@ -353,12 +413,16 @@ def fit_autoencoder(
         The number of random initialisations.  Increase it if the losses of the runs differ much.
     tol : float, default=1e-4
         L-BFGS stops when all entries of the gradient of the loss are below this value in modulus.
+        For Adam, the largest relative decrease of the loss in the last tenth of the epochs that
+        does not cause a warning, for instance 0.01.
     max_iter : int, default=5000
-        The maximum number of L-BFGS steps per run.
+        The maximum number of L-BFGS steps per run, or the number of epochs of Adam.
     rng : Generator, optional
         The random generator; by default, one with the seed 0.
     log : function, optional
         Function that is called with a progress message after each step.
+    adam : Adam, optional
+        Train by mini-batches, in single precision, with these options; by default by L-BFGS.
 
     Returns
     -------
@@ -389,8 +453,16 @@ def fit_autoencoder(
     ((3,), True)
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    sizes = (X.shape[1], *hidden, q)
     Y, mean, scale = standardise(X)
-    E = ReconstructionLoss(Y, (X.shape[1], *hidden, q), activation, alpha)
+    if adam is not None:
+        single = Y.astype(np.float32)
+        del Y  # single precision needs half of the memory
+        halves, losses, report = _train_by_adam(
+            single, sizes, activation, alpha, n_init, tol, max_iter, rng, log, adam
+        )
+        return AutoencoderResult(*_in_units_of_data(*halves, X, mean, scale), losses, report)
+    E = ReconstructionLoss(Y, sizes, activation, alpha)
     best, losses, report = minimise_from_starts(
         E,
         (E.start(rng) for _ in range(n_init)),
@@ -414,6 +486,88 @@ def fit_autoencoder(
             ConvergenceWarning,
         )
     return AutoencoderResult(*_in_units_of_data(*E.halves(best.x), X, mean, scale), losses, report)
+
+
+def _train_by_adam(
+    Y: np.ndarray,
+    sizes: tuple[int, ...],
+    activation: str,
+    alpha: float,
+    n_init: int,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+    log: ProgressCallback | None,
+    adam: Adam,
+) -> tuple[tuple[MLP, MLP], np.ndarray, Report]:
+    """Train by mini-batches; return the encoder and decoder, the losses, and the report."""
+    watch, held_out = Stopwatch(), None
+    n_held_out = int(np.ceil(adam.validation_fraction * len(Y)))
+    if n_held_out:
+        if n_held_out >= len(Y):
+            raise ValueError(
+                f"validation_fraction={adam.validation_fraction} of {len(Y)} points leaves none to "
+                f"train on; decrease it, or set early_stopping=False"
+            )
+        order = rng.permutation(len(Y))
+        held_out = ReconstructionLoss(Y[order[:n_held_out]], sizes, activation, 0.0)
+        Y = Y[order[n_held_out:]]
+    E = ReconstructionLoss(Y, sizes, activation, alpha)
+    runs, losses = [], []
+    for run in range(1, n_init + 1):
+
+        def report_epoch(epoch: int, loss: float, validation: float, run: int = run) -> None:
+            if log is not None:
+                start = f"restart {run} of {n_init}, " * (n_init > 1)
+                held = "" if held_out is None else f", {validation:.4g} of held-out rows"
+                text = f"{start}epoch {epoch} of {max_iter}: {loss:.4g} of the variance lost{held}"
+                log(ProgressStep(text, epoch, max_iter))
+
+        runs.append(
+            adam_minimise(
+                *(E, E.start(rng).astype(np.float32), len(Y), adam, max_iter, rng),
+                validate=None if held_out is None else held_out.lost_variance,
+                report_epoch=report_epoch,
+            )
+        )
+        losses.append(E(runs[-1].theta))
+    values = np.array([value for value, _ in losses])
+    chosen = int(np.argmin(values if held_out is None else [run.validation for run in runs]))
+    best = runs[chosen]
+    certificate = {
+        "loss": float(values[chosen]),
+        "gradient": float(np.abs(losses[chosen][1]).max()),
+    }
+    certificate |= {"spread": float(np.ptp(values)), "restarts": n_init}
+    if best.stopped_early:
+        message = (
+            f"stopped early: the error on {n_held_out} held-out rows has not decreased for "
+            f"{adam.n_iter_no_change} epochs"
+        )
+    else:
+        message = f"the learning rate has decreased to 0 over {max_iter} epochs"
+    if held_out is not None:
+        certificate |= {"validation_loss": best.validation, "epoch": best.epoch}
+    status = Status.CONVERGED if best.decrease <= tol else Status.NOT_CONVERGED
+    if best.stopped_early:
+        status = Status.APPROXIMATE
+    elif status is Status.NOT_CONVERGED:
+        warn_caller(
+            f"Adam ended after {max_iter} epochs (max_iter={max_iter}), but the loss decreased by "
+            f"{100 * best.decrease:.2g} % in the last tenth of them, more than tol={tol:.1g}; "
+            f"it is {values[chosen]:.3g} now. Raise max_iter or tol",
+            ConvergenceWarning,
+        )
+    report = Report(
+        solver=repr(adam),
+        status=status,
+        n_iter=len(best.losses),
+        residual=best.decrease,
+        seconds=watch.seconds,
+        message=message,
+        certificate=certificate,
+    )
+    return E.halves(best.theta.astype(np.float64)), values, report
 
 
 def _in_units_of_data(

@@ -21,9 +21,12 @@ def standardise(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """
     mean = X.mean(axis=0)
     Y = X - mean
-    largest = float(np.abs(Y).max())
-    unit = largest * float(np.sqrt(np.mean((Y / largest) ** 2)))
-    return Y / unit, mean, unit
+    largest = float(max(Y.max(), -Y.min()))
+    squares = Y / largest
+    np.square(squares, out=squares)
+    unit = largest * float(np.sqrt(np.mean(squares)))
+    Y /= unit
+    return Y, mean, unit
 
 
 class RestartResult(NamedTuple):

@@ -1,11 +1,14 @@
 """Regularised risks sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|), and their solvers."""
 
 from ._basis_learning import LearnedVectors
+from ._cutting_planes import CuttingPlanes
+from ._cutting_planes import max_stored_cuts as max_stored_cuts
 from ._loss_interior_point import InteriorPoint
 from ._losses import (
     Absolute,
     CustomLoss,
     EpsilonInsensitive,
+    Hinge,
     Huber,
     Logistic,
     Loss,
@@ -27,8 +30,10 @@ from ._whitening import WhitenedCoordinates, whiten
 __all__ = [
     "Absolute",
     "CustomLoss",
+    "CuttingPlanes",
     "EpsilonInsensitive",
     "GradientDescent",
+    "Hinge",
     "Huber",
     "InteriorPoint",
     "LearnedVectors",

@@ -168,7 +168,7 @@ class _VectorSearch:
         # The scale of a column that the kernel ignores is arbitrary; vectors do not move along it.
         self._column_scale = 1.0 / np.where(rkhs_speed > 1e-8 * rkhs_speed.max(), rkhs_speed, 1.0)
         self.log(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
-        vector_bounds = [(_lower_bound(self.risk.kernel, Z), None)] * Z.size
+        vector_bounds = [(coordinate_lower_bound(self.risk.kernel, Z), None)] * Z.size
         theta_bounds = self.risk.kernel.bounds.tolist() if self.learn_kernel else []
         remaining = max_iter
         while remaining and not self.has_converged():
@@ -245,7 +245,7 @@ class _VectorSearch:
             raise StopIteration
 
 
-def _lower_bound(kernel: Kernel, Z: np.ndarray) -> float | None:
+def coordinate_lower_bound(kernel: Kernel, Z: np.ndarray) -> float | None:
     """Return the lower bound of the vectors: 0 if the kernel needs non-negative values, or None."""
     try:
         kernel(-1.0 - np.abs(Z[:1]))

@@ -9,6 +9,10 @@ A loss compares a prediction f with a target y.  Smooth losses, for Newton's met
     Softmax             log sum_c exp f_c - <y, f>             one-hot y
     CustomLoss          value(y, f)                            a loss defined by the user
 
+A loss for cutting planes:
+
+    Hinge               sum_c max(0, 1 - y_c f_c)              y_c = +1 or -1, one versus rest
+
 Losses whose slopes in r = y - f are bounded, solved as quadratic programs:
 
     Huber               r^2 up to |r| = e, then 2 e |r| - e^2
@@ -146,6 +150,35 @@ class SquaredHinge(Loss):
         second = 2.0 * (margin_error > 0)
         values = np.einsum("ij,ij->i", margin_error, margin_error)
         return LocalLoss(values, -2.0 * Y * margin_error, second, lambda V: second * V)
+
+
+class Hinge(Loss):
+    """Hinge loss of support vector machines, sum_c max(0, 1 - y_c f_c) for y_c = +1 or -1.
+
+    Several classes are trained one versus rest.  Its slope is discontinuous, so that Newton's
+    method cannot minimise it.  At the kink, the slope is 0.
+
+    See Also
+    --------
+    CuttingPlanes : The solver for this loss.
+
+    References
+    ----------
+    Cortes and Vapnik, "Support-vector networks", Machine Learning, 1995.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Hinge
+    >>> Hinge()(np.array([[0.5], [2.0]]), np.array([[1.0], [1.0]])).values
+    array([0.5, 0. ])
+    """
+
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        margin_error = np.maximum(1.0 - Y * F, 0.0)
+        slopes = -Y * (margin_error > 0)
+        zero = np.zeros_like(F)
+        return LocalLoss(margin_error.sum(axis=1), slopes, zero, lambda V: 0.0 * V)
 
 
 class Logistic(Loss):

@@ -159,7 +159,7 @@ class ReducedExpansionRisk:
         float
             The risk.
         """
-        values = self.loss(_Columns(self, Z).times(B), self.Y).values
+        values = self.loss(Columns(self, Z).times(B), self.Y).values
         return float(self.weights @ values) + self._penalty(self.kernel(Z), B)
 
     def gradient(self, Z: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +179,7 @@ class ReducedExpansionRisk:
         weight_gradient : ndarray of the shape of B
             dJ/dB.
         """
-        columns = _Columns(self, Z)
+        columns = Columns(self, Z)
         G = self._slopes(self.loss(columns.times(B), self.Y))
         weight_gradient = columns.adjoint(G) + self._penalty_gradient(self.kernel(Z), B)
         return self.vector_gradient(Z, B[: len(Z)], G), weight_gradient
@@ -308,7 +308,7 @@ class ReducedExpansionRisk:
             Named tuple of the risk, the kernel, the vectors, the weights of shape (m, q), the
             intercept of shape (q,), and the weighted slopes of shape (n, q).
         """
-        columns, K = _Columns(self, Z), self.kernel(Z)
+        columns, K = Columns(self, Z), self.kernel(Z)
         B = np.zeros((len(Z) + self.intercept, self.Y.shape[1]))
         if start is not None and len(start.weights) == len(Z):
             B[: len(Z)] = start.weights
@@ -343,7 +343,7 @@ class ReducedExpansionRisk:
         weights, intercept = B[: len(Z)], _intercept_row(B, len(Z))
         return ExpansionFit(value, self.kernel, Z, weights, intercept, self._slopes(local))
 
-    def _whitener(self, columns: _Columns, K: np.ndarray, local: LocalLoss) -> np.ndarray:
+    def _whitener(self, columns: Columns, K: np.ndarray, local: LocalLoss) -> np.ndarray:
         """Return matrices T_c that whiten the Hessian H_c of each output, T_c^T H_c T_c = I.
 
         Directions whose eigenvalue is only rounding error are set to 0.
@@ -368,7 +368,7 @@ class ReducedExpansionRisk:
         return np.asarray(Q * scales[:, None, :])
 
     def _hessian_product(
-        self, columns: _Columns, K: np.ndarray, local: LocalLoss, T: np.ndarray, C: np.ndarray
+        self, columns: Columns, K: np.ndarray, local: LocalLoss, T: np.ndarray, C: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the whitened Hessian T^T H T times C, and the change of f for the weights T C."""
         V = _per_output(T, C)
@@ -407,19 +407,26 @@ class ReducedExpansionRisk:
         return np.asarray(ordered_sum(term, self.row_blocks(m), _TUNING.n_partial_sums, work=cost))
 
 
-class _Columns:
+class Columns:
     """The matrix [k(X, Z) 1] as an operator.
 
     It is stored if it fits into the memory budget; otherwise its rows are recomputed block by
     block.  The column of ones belongs to the intercept, and is omitted if there is none.
     """
 
-    def __init__(self, risk: ReducedExpansionRisk, Z: np.ndarray) -> None:
+    def __init__(
+        self, risk: ReducedExpansionRisk, Z: np.ndarray, parts: tuple[Columns, ...] = ()
+    ) -> None:
+        """Evaluate k(X, Z), or concatenate `parts`, the operators of consecutive rows of Z."""
         self.risk, self.m = risk, len(Z)
         P = risk._prepared
         self._P, self._Q = P, risk.kernel.prepare(Z, like=P)
-        self._stored = None
-        if 16 * len(P) * self.m <= budget_in_bytes(risk.max_memory):
+        self._stored: np.ndarray | None = None
+        if 16 * len(P) * self.m > budget_in_bytes(risk.max_memory):
+            return
+        if parts:  # they are stored, because they are smaller
+            self._stored = np.hstack([part._stored for part in parts if part._stored is not None])
+        else:
             stored = np.empty((len(P), self.m))
             self._run_over_rows(
                 lambda rows: risk.kernel.tile(P[rows], self._Q, stored[rows]), ENTRY_WORK

@@ -2,6 +2,8 @@
 
 from ._block_smo import BlockSMO
 from ._box_interior_point import BoxInterior
+from ._core_set import CoreProblem, CoreSet
+from ._core_set import CoreSolution as CoreSolution
 from ._dual_problem import Dual
 from ._dual_problem import Duals as Duals
 from ._dual_solutions import DualProgress as DualProgress
@@ -12,4 +14,4 @@ from ._dual_solutions import ReadableRows as ReadableRows
 from ._dual_solutions import Reports as Reports
 from ._dual_solutions import StopReason as StopReason
 
-__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution"]
+__all__ = ["BlockSMO", "BoxInterior", "CoreProblem", "CoreSet", "Dual", "DualSolution"]

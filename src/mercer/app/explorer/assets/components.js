@@ -1,6 +1,6 @@
 // The panel of components: small scatter plots of all pairs of the first components of an embedding.
 
-const SMALL_PLOT_PIXELS = 120; // width and height of a small plot in CSS pixels
+const SMALL_PLOT_PIXELS = 120; // the radii of points are those for a plot of this width in CSS pixels
 
 /** Add the coordinates of components to a saved scene; those on the axes are stored only once and are null here. */
 function addComponents(scene, {panes}) {
@@ -74,11 +74,12 @@ class ComponentsPanel {
   }
 
   drawPlot(canvas, x, y) {
-    const {view} = this, theme = THEMES[view.theme], size = Math.round(SMALL_PLOT_PIXELS * (window.devicePixelRatio || 1)), n = x.length;
+    const {view} = this, theme = THEMES[view.theme], pixelRatio = window.devicePixelRatio || 1, width = canvas.clientWidth || SMALL_PLOT_PIXELS;
+    const size = Math.round(width * pixelRatio), n = x.length, grown = Math.min(2, Math.max(1, width / SMALL_PLOT_PIXELS));
     const image = new ImageData(size, size), pixels = new Uint32Array(image.data.buffer), {left, right, low, high} = boundsOf(x, y);
     const scale = 0.88 * size / (Math.max(right - left, high - low) || 1);
     const transform = {sx: scale, sy: -scale, tx: size / 2 - scale * (left + right) / 2, ty: size / 2 + scale * (low + high) / 2};
-    const radius = (n > 20000 ? 0.7 : n > 1000 ? 1 : 1.6) * (window.devicePixelRatio || 1);
+    const radius = (n > 20000 ? 0.7 : n > 1000 ? 1 : 1.6) * grown * pixelRatio;
     pixels.fill(hexToPixel(theme.paper));
     const all = (colours, single, states, state) => paint(pixels, size, size, 0, transform, x, y, colours, single, states, state, radius, 0.9);
     if (view.count) {

@@ -151,7 +151,7 @@ function columnContrast(column, selected, rest) {
       const range = result.low === result.high ? `equal ${format(result.low)}` : `from ${format(result.low)} to ${format(result.high)}`;
       const where = result.effect > 0 ? `; ${formatPercent(result.inside[0] / a.length)} ${range} (rest: ${formatPercent(result.inside[1] / b.length)})` : "";
       found.push({kind: "numbers", effect: result.effect, chance: Math.min(1, Math.sqrt(Math.PI / 2) * spread), sizes: known,
-        text: `median ${format(medianOf(a))}, rest ${format(medianOf(b))}${where}`, bars: numberBars(a, b, format)});
+        text: `median ${format(medianOf(a))}, rest ${format(medianOf(b))}${where}`, bars: numberBars(a, b, format, column.isFloat ? 0 : 1)});
     }
   }
   const absent = known.map((count, k) => sizes[k] - count), total = absent[0] + absent[1];
@@ -163,13 +163,18 @@ function columnContrast(column, selected, rest) {
   return found.map(one => ({...one, name: column.name}));
 }
 
-/** Return a histogram of two sorted groups with common bins; values beyond the first and last percent are in the first and last bin. */
-function numberBars(a, b, format) {
+/**
+ * Return a histogram of two sorted groups with common bins; values beyond the first and last percent are in the first and last bin.
+ * If the values are multiples of `unit` > 0, all bins contain the same number of multiples, because the histogram would be jagged otherwise.
+ */
+function numberBars(a, b, format, unit) {
   const at = (sorted, fraction) => sorted[Math.round((sorted.length - 1) * fraction)];
-  const low = Math.min(at(a, 0.01), at(b, 0.01)), high = Math.max(at(a, 0.99), at(b, 0.99)), width = (high - low) / HISTOGRAM_BINS;
-  const edges = Array.from({length: HISTOGRAM_BINS + 1}, (_, k) => k === 0 ? -Infinity : k === HISTOGRAM_BINS ? Infinity : low + k * width);
+  const low = Math.min(at(a, 0.01), at(b, 0.01)), high = Math.max(at(a, 0.99), at(b, 0.99)), range = high - low + unit;
+  const width = unit ? Math.ceil(range / unit / HISTOGRAM_BINS) * unit : range / HISTOGRAM_BINS, size = unit ? Math.ceil(range / width) : HISTOGRAM_BINS;
+  const edges = Array.from({length: size + 1}, (_, k) => k === 0 ? -Infinity : k === size ? Infinity : low - unit / 2 + k * width);
   const counts = [a, b].map(sorted => edges.map(edge => countUpTo(sorted, edge) / sorted.length));
-  return edges.slice(1).map((_, k) => ({label: `${format(low + k * width)} to ${format(low + (k + 1) * width)}`, fractions: counts.map(c => c[k + 1] - c[k])}));
+  const label = k => width === unit ? format(low + k * width) : `${format(low + k * width)} to ${format(low + (k + 1) * width - unit)}`;
+  return edges.slice(1).map((_, k) => ({label: label(k), fractions: counts.map(c => c[k + 1] - c[k])}));
 }
 
 /** Whether a difference is clearly larger than that of a random selection. */
@@ -242,9 +247,15 @@ class ContrastPanel {
   }
 
   /** Show the mean image of the selected points and that of the rest, if points are images. */
+  /** Show the mean images of both groups, and their difference: 0 is grey, and the largest difference is white or black. */
   showMeans(means) {
-    const shown = means[0].length ? ["mean of the selection", "mean of the rest"] : [];
-    this.means.replaceChildren(...shown.map((text, g) => h("figure", {}, ...this.view.imageCanvas(k => means[g][k], text), h("figcaption", {}, text))));
+    const {image} = this.view.scene, [selected, rest] = means, shown = selected.length ? [[selected, "mean of the selection"], [rest, "mean of the rest"]] : [];
+    const largest = Math.max(...selected.map((mean, k) => Math.abs(mean - rest[k])));
+    if (largest > 0) {
+      const middle = (image.low + image.high) / 2, scale = (image.high - image.low) / 2 / largest;
+      shown.push([selected.map((mean, k) => middle + scale * (mean - rest[k])), `difference, up to ${formatNumber(largest)}`]);
+    }
+    this.means.replaceChildren(...shown.map(([values, text]) => h("figure", {}, ...this.view.imageCanvas(k => values[k], text), h("figcaption", {}, text))));
   }
 
   draw() {

@@ -22,9 +22,11 @@ function histogramBins(column) {
   const start = low === high && !isInteger && !column.isDate ? low - 0.5 : Math.floor(low / grid) * grid - half;
   const count = Math.max(1, Math.floor((high - start) / step * (1 + 1e-12)) + 1);
   const {data, missing, divisor} = column, bins = new Uint8Array(data.length);
+  // Decimals are stored as integers; exact edges in these units keep a value such as 1.7 out of the bin from 1.6 to 1.7.
+  const first = rounded(start * divisor), width = rounded(step * divisor);
   for (let i = 0; i < data.length; i++) {
     const value = data[i];
-    bins[i] = value === missing || value !== value ? count : Math.max(0, Math.min(count - 1, Math.floor((value / divisor - start) / step)));
+    bins[i] = value === missing || value !== value ? count : Math.max(0, Math.min(count - 1, Math.floor((value - first) / width)));
   }
   return {bins, start: rounded(start), step, count, half, low, high};
 }

@@ -183,7 +183,7 @@ class View {
     this.tabs.setAvailable("Model", scene.controls || scene.code || scene.panes.some(message => message.spectrum));
     this.tabs.setAvailable("Notes", scene.notes.length);
     this.tabs.setCount("Notes", scene.notes.length);
-    this.notes.replaceChildren(h("ul", {}, ...scene.notes.map(text => h("li", {}, text))));
+    this.notes.replaceChildren(h("ul", {}, ...scene.notes.map(text => h("li", {}, ...text.split(/(\B--\w[\w-]*)/).map((part, k) => k % 2 ? h("span", {class: "option"}, part) : part)))));
     this.history.reset();
     this.announce(`${scene.title}: ${this.n} points.`);
   }
@@ -292,8 +292,10 @@ class View {
     this.tip.style.top = `${top + this.tip.offsetHeight + 8 > around.height ? Math.max(4, top - this.tip.offsetHeight - 28) : top}px`;
   }
 
+  /** The content of a tooltip; the drawing of a series replaces its values. */
   record(i) {
-    const known = this.shownColumns();
+    const {drawings} = this.scene, drawn = new Set(drawings?.kind === "series" ? drawings.columns.map(k => this.columns[k]) : []);
+    const known = this.shownColumns().filter(column => !drawn.has(column));
     const first = known.filter(column => column.name === this.color), rest = known.filter(column => column.name !== this.color);
     const rows = [["row", this.rowNumber(i)], ...[...first, ...rest].slice(0, MAX_TOOLTIP_FIELDS).map(column => [column.name, column.format(i)])];
     const more = known.length > MAX_TOOLTIP_FIELDS ? [h("p", {class: "soft"}, `and ${known.length - MAX_TOOLTIP_FIELDS} more columns`)] : [];

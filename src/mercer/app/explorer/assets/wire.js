@@ -71,8 +71,11 @@ class Column {
     return this.missingCache;
   }
 
+  /** Whether the values of a loaded column are stored as floating-point numbers, not as integers with a divisor or as codes. */
+  get isFloat() { return this.data instanceof Float32Array || this.data instanceof Float64Array; }
+
   /** Whether the column contains integers that are stored as such. */
-  get isInteger() { return !this.values && !this.isDate && this.divisor === 1 && !(this.data instanceof Float32Array || this.data instanceof Float64Array); }
+  get isInteger() { return !this.values && !this.isDate && this.divisor === 1 && !this.isFloat; }
 
   get isDate() { return this.step !== null; }
 
