@@ -15,6 +15,7 @@ from mercer.gram import DistributedGram, GramOperator, KernelRows, LowRankGram
 from mercer.kernels import RBF, Linear, Matern, Polynomial, White
 from mercer.solvers import (
     BoxInterior,
+    CoreSet,
     CuttingPlanes,
     Dual,
     Hinge,
@@ -48,8 +49,8 @@ def test_every_gram_and_solver_is_in_the_zoo():
     grams = {c for c in public(mercer.gram) if issubclass(c, GramOperator)}
     assert grams - {GramOperator} == {*zoo.GRAMS, DistributedGram, LowRankGram}
     solvers = {c for c in public(mercer.solvers) if any(hasattr(c, verb) for verb in VERBS)}
-    # `Dual.regress` names a type of problem; out-of-core solvers have separate tests
-    assert solvers - {Dual, OutOfCoreNewton} == {type(solver) for solver in zoo.SOLVERS}
+    # `Dual.regress` names a type of problem; solvers of data in blocks have separate tests
+    assert solvers - {CoreSet, Dual, OutOfCoreNewton} == {type(solver) for solver in zoo.SOLVERS}
 
 
 # ---------------------------------------------------------------------- Grams

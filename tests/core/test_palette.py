@@ -95,7 +95,7 @@ def test_ciede2000(first, second, difference):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_classes_differ_for_all_readers_and_from_the_paper(theme):
+def test_class_colours_differ_for_all_readers_and_from_the_background(theme):
     colours = CLASS_COLOURS[theme]
     table = {v: [smallest_difference(colours[:k], v) for k in (8, 12)] for v in VISION}
     for vision, (first, every) in table.items():

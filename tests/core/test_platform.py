@@ -17,7 +17,7 @@ from mercer._core import (
     run_in_threads,
     thread_count,
 )
-from mercer._core._without_gil import _KINDS
+from mercer._core._without_gil import _ARGUMENT_KINDS as KINDS
 from mercer.gram._triangular_solve import multiply_triangular_rows, solve_triangular_rows
 
 rng = np.random.default_rng(0)
@@ -133,14 +133,14 @@ def test_scipy_replaces_routines_that_do_not_exist(what, monkeypatch):
         else:
             patch.setattr(sys, "platform", "emscripten")
         routine_without_gil.cache_clear()
-        assert routine_without_gil(_without_gil.cython_lapack, "dsyevr", _KINDS["evr"]) is None
+        assert routine_without_gil(_without_gil.cython_lapack, "dsyevr", KINDS["evr"]) is None
         B = rows.copy()
         solve_triangular_rows(L, B)
         np.testing.assert_allclose(B, wanted)
         multiply_triangular_rows(L, B)
         np.testing.assert_allclose(B, rows)
     routine_without_gil.cache_clear()
-    assert routine_without_gil(_without_gil.cython_lapack, "dsyevr", _KINDS["evr"]) is not None
+    assert routine_without_gil(_without_gil.cython_lapack, "dsyevr", KINDS["evr"]) is not None
 
 
 def test_modules_import_without_ctypes():

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 
 import mercer
 from mercer import SVC, SVR, KernelRidge, NuSVC, OneClassSVM, accelerate
-from mercer.estimators._accelerate import decide, distance_from_points
+from mercer.estimators._accelerate import certain_predictions, distance_from_points
 from mercer.expansion import (
     Expansion,
     GreedyProjection,
@@ -192,16 +192,19 @@ def test_projection_of_few_different_points():
     assert not steps.extend(6)
 
 
-def test_decide():
+def test_certain_predictions():
     values, error = np.array([[1.0], [-0.1], [0.0]]), np.array([[0.5], [0.05], [0.0]])
-    certain, best = decide(values, error, "sign", None)
+    certain, best = certain_predictions(values, error, "sign", None)
     assert certain.tolist() == [True, True, False]
     assert best.tolist() == [1, 0, 0]
     values = np.array([[1.0, 2.0, 0.0], [1.0, 1.2, 0.0]])
-    certain, best = decide(values, np.full((2, 3), 0.2), "largest", None)
+    certain, best = certain_predictions(values, np.full((2, 3), 0.2), "largest", None)
     assert certain.tolist() == [True, False]
     assert best.tolist() == [1, 1]
-    assert decide(values, np.full((2, 3), 0.2), "value", 0.2)[0].tolist() == [True, True]
+    assert certain_predictions(values, np.full((2, 3), 0.2), "value", 0.2)[0].tolist() == [
+        True,
+        True,
+    ]
 
 
 REGRESSORS = {

@@ -299,7 +299,7 @@ def test_memory_is_checked():
         model.set_params(max_memory=needed - 1).fit(digits)
 
 
-def test_an_end_before_adam_has_settled_is_reported(capsys):
+def test_adam_without_convergence_is_reported(capsys):
     with pytest.warns(
         ConvergenceWarning, match=r"2 epochs \(max_iter=2\), but the loss decreased by .* tol=0.02"
     ):

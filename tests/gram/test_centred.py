@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import zoo
 
 from mercer.gram import CentredGram, DenseGram, LowRankGram, TiledGram, gram
@@ -154,8 +155,8 @@ def test_other_grams_of_the_same_points():
     assert low.squared_norm() == pytest.approx(full.squared_norm(), rel=1e-9)
 
 
-@pytest.mark.parametrize("columns", [1, 3, 8, 12, 50, 200, 500])
-@pytest.mark.parametrize("kind", ["line", "normal", "uniform", "offset"])
+@pytest.mark.parametrize("columns", [1, 3, 8, 12, 50, 200, 400, 500])
+@pytest.mark.parametrize("kind", ["line", "normal", "uniform", "offset", "sparse"])
 def test_float32_tiles_are_within_their_bound(kind, columns):
     rng = np.random.default_rng(0)
     P = {
@@ -163,6 +164,14 @@ def test_float32_tiles_are_within_their_bound(kind, columns):
         "normal": rng.normal(size=(200, columns)),
         "uniform": rng.random((200, columns)),
         "offset": 2000.0 + rng.random((200, columns)),
+        # Most columns are 0; the bound depends on the number of other entries per row.
+        "sparse": sp.hstack(
+            [
+                sp.csr_array(np.linspace(-1.0, 1.0, 200)[:, None] * np.ones(columns)),
+                sp.csr_array((200, 1000 - columns)),
+            ],
+            format="csr",
+        ),
     }[kind]
     for length in (0.1, 1.0, 10.0):
         kernel = RBF(length * np.sqrt(columns))

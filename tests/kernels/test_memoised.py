@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 import time
+import types
 import warnings
 from collections import Counter
 from contextlib import suppress
@@ -330,12 +331,18 @@ def test_sparse_points_with_the_same_entries_in_other_rows_are_not_confused():
 # ---------------------------------------------------------------------- after a fit
 
 
+_NOT_FOLLOWED = (str, bytes, int, float, type, types.ModuleType)
+
+
 def reachable(root):
-    """Yield every object that is reachable through attributes and containers."""
+    """Yield every object that is reachable through attributes and containers, but not modules.
+
+    From a module, every array of every imported module can be reached, also those of other tests.
+    """
     seen, stack = {}, [root]
     while stack:
         value = stack.pop()
-        if id(value) in seen or isinstance(value, (str, bytes, int, float, type)):
+        if id(value) in seen or isinstance(value, _NOT_FOLLOWED):
             continue
         seen[id(value)] = value
         yield value

@@ -273,10 +273,10 @@ def test_strings_are_converted_by_the_whole_file(tmp_path, monkeypatch):
 
 def test_objects_of_numpy():
     pd = pytest.importorskip("pandas")
-    values = [np.datetime64("2024-05-31"), np.datetime64("NaT"), None]
+    values = [np.datetime64("2024-05-31"), np.datetime64("NaT", "D"), None]
     frame = pd.DataFrame({"a": pd.Series(values, dtype=object)})
     same(read_table(frame).columns["a"], dates("2024-05-31", "NaT", "NaT"))
-    values = [np.timedelta64(2, "m"), np.timedelta64("NaT"), None]
+    values = [np.timedelta64(2, "m"), np.timedelta64("NaT", "m"), None]
     frame = pd.DataFrame({"a": pd.Series(values, dtype=object)})
     same(read_table(frame).columns["a"], np.array([120, np.nan, np.nan]))
     frame = pd.DataFrame({"a": pd.Series([2**53 + 1, 1.5], dtype=object)})

@@ -1,7 +1,7 @@
 """Deprecations: former modules, names, attributes, parameters and values of parameters.
 
-A former way to write something works until the version in `removed_in`, and issues a
-DeprecationWarning that says what to write instead.  There are five kinds:
+A former name works until the version in `removed_in`, and issues a DeprecationWarning that contains
+the replacement.  There are four kinds:
 
 * modules and names of a package: add them to `RENAMES`;
 * attributes of a class: ``former = FormerAttribute("present", since="0.1.0", removed_in="0.2.0")``;
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-_SKIPPED_PACKAGES = {"mercer", "importlib", "sklearn"}  # whose stack frames warnings skip
+_SKIPPED_PACKAGES = {"mercer", "importlib", "sklearn"}  # warnings refer to a line outside
 
 
 class Deprecation(NamedTuple):
@@ -36,11 +36,11 @@ class Deprecation(NamedTuple):
     former : str
         What users may still write, for example "mercer.gp" or "SVC(solver='peeling')".
     present : str
-        What to write instead; empty if there is no replacement.
+        The replacement; empty if there is none.
     since : str
         The first version that issues the warning.
     removed_in : str
-        The first version without the former way.
+        The first version in which the former name does not work.
     """
 
     former: str
@@ -55,7 +55,7 @@ class Deprecation(NamedTuple):
             f"{self.former} is deprecated since mercer {self.since} and will be removed in "
             f"{self.removed_in}; {advice}"
         )
-        # A fixed stack level is not possible: decorators add frames, and the import system as well.
+        # A fixed stack level is not possible, because decorators and the import system add frames.
         frame = sys._getframe(1)
         while (
             frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _SKIPPED_PACKAGES
@@ -243,7 +243,7 @@ _FORMER_NAMES = {
     for package, names in group.names.items()
     for name, present in names.items()
 }
-# All deprecations by what users write.  Those of attributes, parameters and values are added when
+# All deprecations by the former name.  Those of attributes, parameters and values are added when
 # their modules are imported.
 DEPRECATIONS = FORMER_MODULES | _FORMER_NAMES
 
@@ -418,7 +418,7 @@ def _with_replaced_arguments(
     `replace` gets the positional arguments, the keywords, which it may modify, and the names of the
     parameters.  It returns the positional arguments.
     """
-    from inspect import signature  # not at the top, because importing it takes long
+    from inspect import signature  # imported here, because the import is slow
 
     DEPRECATIONS[deprecation.former] = deprecation
 

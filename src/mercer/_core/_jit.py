@@ -73,9 +73,9 @@ class JitFunction:
         return self(*args)
 
     def without_numba(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate a function with the same result that uses NumPy; it runs if there is no numba.
+        """Decorate the NumPy implementation of this function, which runs if numba is not available.
 
-        It is optional.  Loops over all entries of a matrix should have one.
+        It is optional, but loops over all entries of a matrix should have one.
         """
         self._numpy_form = function
         return function
@@ -114,7 +114,7 @@ class JitFunction:
             return self._dispatcher
 
     def interpreted(self) -> Callable[..., Any]:
-        """Return the Python function that computes the same in the interpreter."""
+        """Return the Python function that replaces the compiled one in the interpreter."""
         with _lock:
             if self._interpreted is None:
                 self._interpreted = copy = interpreted_copy(self._numpy_form or self._function)
@@ -126,7 +126,7 @@ class JitFunction:
         self._run = as_entry(self.interpreted())
         return self._run
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Discard the compiled function, so that the next call compiles it again."""
         self._dispatcher = self._run = None
 
@@ -288,7 +288,7 @@ class _Compiler:
         return value
 
     def prepare(self, function: JitFunction, args: tuple[Any, ...]) -> None:
-        """If numba does not report compilations, compile now for these arguments, and measure."""
+        """Compile now and report the time, if numba does not report compilations."""
         if self._has_events:
             return
         dispatcher = function.dispatcher()
@@ -304,9 +304,10 @@ class _Compiler:
     def report_failure(
         self, function: JitFunction, run: Callable[..., Any], error: BaseException
     ) -> None:
-        """After an error of the compiler, use less of numba or, as the last resort, none of it.
+        """After an error of the compiler, switch to a fallback.
 
-        `run` is the form of the function that failed.
+        The fallbacks are, in this order: no cache, no LLVM instructions, and the interpreter for
+        this function.  `run` is the form of the function that failed.
         """
         with _lock:
             if function._run is not run:  # another thread has reported the failure of this form
@@ -330,9 +331,9 @@ class _Compiler:
                 self._warn(f"numba could not compile {function.name} ({reason})")
 
     def _compile_again(self) -> None:
-        """Discard all compiled functions, because they are now compiled in another way."""
+        """Discard all compiled functions, because the options of the compiler have changed."""
         for function in JIT_FUNCTIONS:
-            function.forget()
+            function.discard()
 
     def _warn(self, problem: str) -> None:
         """Warn once per process that functions run in the interpreter."""

@@ -1,4 +1,4 @@
-"""Everything that mercer uses of numba and llvmlite besides their documented interface.
+"""All uses of numba and llvmlite beyond their documented interface.
 
 Each function below relies on names that a release of numba may change without notice, and has a
 fallback that does not.  Only this module may import from `numba.core` and from llvmlite.
@@ -113,7 +113,7 @@ def plain_scalar_functions(numba: Any, functions: ScalarFunctions) -> dict[Calla
 
     def bitcast(forms: dict[Any, Callable[..., Any]]) -> Callable[..., Any]:
         def function(x: Any) -> Any:
-            raise NotImplementedError  # a name for numba, which compiles one of `forms` instead
+            raise NotImplementedError  # never runs: numba compiles one of `forms` instead
 
         # numba compares the parameters of both functions, including annotations: use a lambda.
         overload(function)(lambda x: forms.get(x))
@@ -138,9 +138,9 @@ def refresh_target() -> None:
 
 
 def is_compiler_error(error: BaseException) -> bool:
-    """Return True if numba or llvmlite raised the error, so that nothing has been computed.
+    """Return True if the compiler raised the error, so that the function has not run.
 
-    Compiled code has no stack frames in these packages.
+    An error in compiled code has no stack frames in numba and llvmlite.
     """
     return any(name.partition(".")[0] in ("numba", "llvmlite") for name in _modules_of(error))
 

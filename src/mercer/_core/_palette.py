@@ -2,8 +2,8 @@
 
 The class colours of each theme were chosen by maximising the smallest CIEDE2000 difference of all
 pairs, for normal vision and for protanopia, deuteranopia and tritanopia (Machado et al. 2009),
-under the condition that the WCAG contrast with the paper is at least 3.  The first colours, which
-are used most often, differ most.  Colour k has a similar hue in both themes.
+under the condition that the WCAG contrast with the background is at least 3.  The first colours,
+which are used most often, differ most.  Colour k has a similar hue in both themes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _VIRIDIS = (
     (181, 222, 43),
     (253, 231, 37),
 )
-# The part of viridis that is visible on the paper of each theme.
+# The part of viridis that is visible on the background of each theme.
 _SEQUENTIAL_RANGE = {"light": (0.0, 0.92), "dark": (0.18, 1.0)}
 
 

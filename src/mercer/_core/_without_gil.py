@@ -23,17 +23,17 @@ try:
 except ImportError:  # `routine_without_gil` then returns None
     ctypes = cython_lapack = None  # type: ignore[assignment]
 
-_MIN_ROWS = 200  # for smaller matrices, SciPy's wrapper takes a few milliseconds
+_MIN_ROWS = 200  # for smaller matrices, SciPy needs at most a few milliseconds
 # Expected types of the arguments of the LAPACK routines, and the options of `eigh` that are
 # translated to such arguments.
-_KINDS = {
+_ARGUMENT_KINDS = {
     "evd": (*("char",) * 2, "int", "real", "int", "real", "real", *("int",) * 4),
     "evr": (
         *(*("char",) * 3, "int", "real", "int", "real", "real", "int", "int", "real", "int"),
         *("real", "real", "int", "int", "real", *("int",) * 4),
     ),
 }
-_OPTIONS = {"lower", "overwrite_a", "check_finite", "driver", "subset_by_index"}
+_EIGH_OPTIONS = {"lower", "overwrite_a", "check_finite", "driver", "subset_by_index"}
 
 
 def eigh(a: Any, b: Any = None, **options: Any) -> Any:
@@ -46,7 +46,7 @@ def eigh(a: Any, b: Any = None, **options: Any) -> Any:
     routine = None
     if (
         b is None
-        and options.keys() <= _OPTIONS
+        and options.keys() <= _EIGH_OPTIONS
         and (driver == "evr" or (driver == "evd" and subset is None))
         and isinstance(a, np.ndarray)
         and a.dtype in (np.float64, np.float32)
@@ -54,7 +54,7 @@ def eigh(a: Any, b: Any = None, **options: Any) -> Any:
         and _MIN_ROWS <= a.shape[0] == a.shape[1]
     ):
         prefix = "d" if a.dtype == np.float64 else "s"
-        routine = routine_without_gil(cython_lapack, f"{prefix}sy{driver}", _KINDS[driver])
+        routine = routine_without_gil(cython_lapack, f"{prefix}sy{driver}", _ARGUMENT_KINDS[driver])
     low, high = subset or (0, len(a) - 1)
     if routine is None or not 0 <= low <= high < len(a):
         return scipy.linalg.eigh(a, b, **options)
@@ -78,7 +78,7 @@ def eigh(a: Any, b: Any = None, **options: Any) -> Any:
 
 
 def _call_with_workspace(routine: Any, dtype: Any, *arguments: Any) -> None:
-    """Call a LAPACK routine whose last arguments are two arrays as workspace, and its status."""
+    """Call a LAPACK routine whose last arguments are two work arrays and the status."""
     status, head = np.zeros(1, np.intc), [_by_reference(value) for value in arguments]
     work, integers = np.empty(1, dtype), np.empty(1, np.intc)
     for sizes in ((-1, -1), None):  # the first call computes the sizes of the workspace

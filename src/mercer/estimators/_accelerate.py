@@ -36,7 +36,7 @@ from ..expansion import (
     Evaluator,
     Expansion,
     GreedyProjection,
-    Rows,
+    QueryRows,
     add_products,
     is_binary,
     make_evaluators,
@@ -56,28 +56,29 @@ _SVMS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
 class _AccelerationTuning:
     """Sizes and limits; none of them affects the predicted classes."""
 
-    # Number of points x that are processed at a time, and by one task.
+    # Number of queries x that are processed at a time, and in one task of a thread.
     chunk_rows: int = 2**15
     strip_rows: int = 2048
-    # Number of points from which the levels, or the guess of the class, are computed.
+    # Size of the sample from which the levels are chosen, or the guess of the class is fitted.
     calibration_points: int = 1500
     guess_points: int = 5000
-    # Fractions of the points of the model that the levels may use; the guess uses the first three.
+    # Sizes of the levels that are tried, relative to the number of points of the model, and their
+    # maximum.  For the guess of the class, only the first three are tried.
     fractions: tuple[float, ...] = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
     max_level: int = 1024
-    # How many classes are tried as the winner before a point is passed to the model.
-    max_candidates: int = 3
-    # Cost of an exponential and of a level, for one point, in multiplications in float64.
+    # Maximum number of classes that are tried as the prediction before the model itself is used.
+    max_guesses: int = 3
+    # Estimated cost of an exponential and of a level, per query, in float64 multiplications.
     exponential_cost: float = 16.0
     level_cost: float = 1000.0
-    # Levels are only used if their predicted cost is below this fraction of that of the model.
-    largest_cost: float = 0.8
+    # Levels are used only if their predicted cost is below this fraction of the cost of the model.
+    max_relative_cost: float = 0.8
     # No further levels are tried if the bounds exceed the values, or the tolerance, by this factor.
-    max_bound: float = 16.0
-    # Functions with a larger sum of |a_i| need a better bound on their rounding errors.
-    max_unweighted: float = 500.0
-    # Up to this many functions, sums in float64 take little time.
-    max_double: int = 8
+    max_relative_bound: float = 16.0
+    # Functions with a larger sum of |a_i| use the sharper bound on rounding errors (`weighted`).
+    max_coefficient_sum: float = 500.0
+    # With at most this many functions, sums are computed in float64, because they take little time.
+    max_float64_functions: int = 8
     # The regularisation of the guess: ridge * |g|^2 * (sample size / number of points).
     ridge: float = 1e-4
 
@@ -88,11 +89,12 @@ _TUNING = _AccelerationTuning()
 class _Level(NamedTuple):
     """The points z of a level, with the coefficients of several functions."""
 
-    points: np.ndarray  # positions among the points of the model
+    points: np.ndarray  # indices of the points z in the model
     coefficients: np.ndarray
     sums: np.ndarray  # sum_i |a_i| sqrt(k(z_i, z_i)) of the functions that are decided
     offset: np.ndarray  # constants that are added to the functions
-    # Functions for which the last columns of `coefficients` are the weighted absolute coefficients.
+    # Indices of the functions with the sharper bound on rounding errors.  For each of them,
+    # `coefficients` has a further column, which contains |coefficients| times the weights.
     weighted: np.ndarray
 
 
@@ -106,7 +108,7 @@ class AcceleratedModel:
     """
 
     model: Any
-    kind: str  # how predictions follow from the functions: "sign", "largest", "pairs" or "value"
+    kind: str  # the decision rule: "sign", "largest", "pairs" or "value" of the functions
     tolerance: float | None  # the largest error of a predicted value; None for classes
     max_memory: MemoryLimit = None
     order: np.ndarray = field(default_factory=partial(np.empty, 0, np.intp))  # of the points z
@@ -116,7 +118,7 @@ class AcceleratedModel:
     expected: np.ndarray = field(default_factory=partial(np.ones, 1))  # fractions for each level
     statistics_: dict = field(default_factory=dict)
 
-    # ------------------------------------------------------------------ the interface of the model
+    # ------------------------------------------------------------------ methods of the model
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "model" not in self.__dict__:
@@ -189,7 +191,7 @@ class AcceleratedModel:
     def level_names(self) -> list[str]:
         """The names of the levels, in order; the last one is the model itself."""
         if self.kind == "pairs" and len(self.ends):
-            return [*(f"candidate {i + 1}" for i in range(_TUNING.max_candidates)), "model"]
+            return [*(f"candidate {i + 1}" for i in range(_TUNING.max_guesses)), "model"]
         return [*(f"{m} points" for m in self.ends.tolist()), "model"]
 
     def _count(self, counts: list[int]) -> None:
@@ -257,7 +259,7 @@ class AcceleratedModel:
             signs = np.where(first[pairs] == c, 1.0, -1.0)
             rows = np.flatnonzero(A[:, pairs].any(axis=1))
             V = A[np.ix_(rows, pairs)] * signs
-            is_large = np.abs(V).sum(axis=0) > _TUNING.max_unweighted
+            is_large = np.abs(V).sum(axis=0) > _TUNING.max_coefficient_sum
             levels.append(self._level(rows, V, offset[pairs] * signs, is_large))
         return levels
 
@@ -266,7 +268,7 @@ class AcceleratedModel:
     def _evaluate(
         self,
         evaluator: Evaluator,
-        rows: Rows,
+        rows: QueryRows,
         level: _Level,
         in_double: bool,
         largest: np.ndarray | None = None,
@@ -284,13 +286,15 @@ class AcceleratedModel:
         errors = value_errors(evaluator, rows, in_double, level.sums * np.sqrt(c), weighted)
         return sums[:, :p] + level.offset, errors, sums
 
-    def _decide_levels(self, evaluator: Evaluator, all_rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _decide_levels(
+        self, evaluator: Evaluator, all_rows: QueryRows
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions, and the level that decided each of them."""
         n, p, levels = len(all_rows.diagonal), len(self._f), self._levels
         values, best = np.zeros((n, p)), np.zeros(n, dtype=np.intp)
         decider = np.full(n, len(levels))
         # All levels of a sum need the same precision.
-        in_double = levels[0].coefficients.shape[1] <= _TUNING.max_double
+        in_double = levels[0].coefficients.shape[1] <= _TUNING.max_float64_functions
 
         def task(part: slice) -> Generator[None]:
             rows, active = all_rows.take(part), np.arange(part.start, part.stop)
@@ -305,7 +309,7 @@ class AcceleratedModel:
                     errors += (
                         distance_from_points(rows.diagonal, k, self._sizes) * self.residuals[i]
                     )
-                decided, choice = decide(g, errors, self.kind, self.tolerance)
+                decided, choice = certain_predictions(g, errors, self.kind, self.tolerance)
                 done, remaining = active[decided], ~decided
                 values[done], best[done], decider[done] = g[decided], choice[decided], i
                 active, rows, largest = active[remaining], rows.take(remaining), largest[remaining]
@@ -318,7 +322,9 @@ class AcceleratedModel:
             return self._labels[best], decider
         return values.reshape(n, *np.shape(_offset(self.model))), decider
 
-    def _decide_pairs(self, evaluator: Evaluator, all_rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def _decide_pairs(
+        self, evaluator: Evaluator, all_rows: QueryRows
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Guess the class of each point, and certify that it wins against all other classes.
 
         The class with q - 1 votes is the prediction, as all others have at most q - 2 votes.  Only
@@ -327,19 +333,21 @@ class AcceleratedModel:
         """
         n, q = len(all_rows.diagonal), len(self._labels)
         candidates, rivals = np.zeros(n, dtype=np.intp), np.zeros(n, dtype=np.intp)
-        decider = np.full(n, _TUNING.max_candidates)
+        decider = np.full(n, _TUNING.max_guesses)
         B, mean = self.coefficients
         guess = _Level(self.order, B, np.zeros(q), mean, np.empty(0, np.intp))
 
         def rank(part: slice) -> Generator[None]:
             rows = all_rows.take(part)
-            scores, *_ = yield from self._evaluate(evaluator, rows, guess, q <= _TUNING.max_double)
+            scores, *_ = yield from self._evaluate(
+                evaluator, rows, guess, q <= _TUNING.max_float64_functions
+            )
             candidates[part] = scores.argmax(axis=1)
 
         def certify(job: tuple[int, np.ndarray, int]) -> Generator[None]:
             c, index, attempt = job
             level, others = self._classes[c], np.delete(np.arange(q), c)
-            in_double = level.coefficients.shape[1] <= _TUNING.max_double
+            in_double = level.coefficients.shape[1] <= _TUNING.max_float64_functions
             rows = all_rows.take(index)
             values, errors, _ = yield from self._evaluate(evaluator, rows, level, in_double)
             decider[index[np.all(values > errors, axis=1)]] = attempt
@@ -348,7 +356,7 @@ class AcceleratedModel:
 
         run_in_threads(rank, slices(n, _TUNING.strip_rows))
         active, tried = np.arange(n), np.zeros((n, q), dtype=bool)
-        for attempt in range(_TUNING.max_candidates):
+        for attempt in range(_TUNING.max_guesses):
             tried[active, candidates[active]] = True
             groups = [(c, active[candidates[active] == c]) for c in range(q)]
             jobs = [
@@ -383,10 +391,10 @@ def distance_from_points(
     return np.sqrt(np.maximum(squares, 0.0))[:, None]
 
 
-def decide(
+def certain_predictions(
     values: np.ndarray, error: np.ndarray, kind: str, tolerance: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which predictions are certain, and the indices of the predicted classes.
+    """Return a mask of the certain predictions, and the indices of the predicted classes.
 
     Parameters
     ----------
@@ -395,9 +403,10 @@ def decide(
     error : ndarray of shape (n, p)
         Bounds on their errors.
     kind : {"sign", "largest", "value"}
-        How the prediction follows from the values.
+        The decision rule: the sign of the first value, the index of the largest value, or the
+        values themselves.
     tolerance : float or None
-        The largest error of kind "value".
+        The largest error of a certain value if `kind` is "value".
     """
     if kind == "value":
         return np.asarray((error <= tolerance).all(axis=1)), np.zeros(len(values), dtype=np.intp)
@@ -530,7 +539,7 @@ def accelerate(
 
 
 def _kind(model: Any) -> str:
-    """Return how predictions follow from the functions of a model; raise if it is unsupported."""
+    """Return the decision rule of a model; raise an error if the model is not supported."""
     name = type(model).__name__
     supported = isinstance(model, (*_SVMS, GaussianProcessRegressor, DualEstimator))
     if not (
@@ -588,7 +597,7 @@ def _calibration_points(Z: Points, X: Points | None, kind: str, rng: Any) -> Poi
 
 
 def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rng: Any) -> None:
-    """Choose the points of the guess of the class, and fit its coefficients by least squares.
+    """Choose the points of the functions that guess the class, and fit them by least squares.
 
     The targets are the sums of the clipped functions of each class.  The number of points has the
     smallest predicted cost on the last fifth of the sample.
@@ -604,7 +613,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     pivots = take(f.points, order[: sizes[-1]])
     K, R = np.asarray(f.kernel(sample, pivots)), np.asarray(f.kernel(pivots))
     work = np.array([len(level.points) for level in fast._classes])[winner].mean()
-    evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.largest_cost * n
+    evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.max_relative_cost * n
     if evaluator.is_single:
         few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
@@ -616,7 +625,7 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         B = regress_on_columns(
             K[:half, :m], R[:m, :m], targets[:half] - mean, _TUNING.ridge * half / m
         )
-        ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_candidates]
+        ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_guesses]
         hits = (ranked == winner[half:, None]).mean(axis=0) * (1.0 - undecided)
         # A wrong guess costs at least one more attempt.
         cost = (m + work * (2.0 - hits[0])) * evaluator.relative_cost + n * undecided
@@ -642,16 +651,20 @@ def _choose_levels(fast: AcceleratedModel, sample: Points, values: np.ndarray, r
         B, residual = steps.projection()
         errors = distance_from_points(diagonal, steps.columns.max(axis=1), fast._sizes) * residual
         g = steps.columns @ B + _offset(fast.model)
-        options.append((m, B, residual, decide(g, errors, fast.kind, fast.tolerance)[0]))
+        options.append(
+            (m, B, residual, certain_predictions(g, errors, fast.kind, fast.tolerance)[0])
+        )
         limit = float(np.median(np.abs(g))) if fast.tolerance is None else fast.tolerance
-        if np.median(errors) > _TUNING.max_bound * limit:
+        if np.median(errors) > _TUNING.max_relative_bound * limit:
             break  # a few more points would not change this
     if evaluator.is_gaussian:  # the last level evaluates f itself, in float32
         A = np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(sample)
         errors = value_errors(evaluator, evaluator.rows(sample), True, fast._sizes @ A, weighted)
-        options.append((n, None, None, decide(values, errors, fast.kind, fast.tolerance)[0]))
-    best, chosen = _TUNING.largest_cost * n * unit, []
+        options.append(
+            (n, None, None, certain_predictions(values, errors, fast.kind, fast.tolerance)[0])
+        )
+    best, chosen = _TUNING.max_relative_cost * n * unit, []
     for code in range(2 ** len(options)):
         subset = [option for i, option in enumerate(options) if code >> i & 1]
         remaining, cost, start = np.ones(len(values), dtype=bool), 0.0, 0

@@ -1,7 +1,7 @@
 """Functions in an RKHS, in dual form sum_i a_i k(x_i, .) or primal form <w, phi(.)>."""
 
 from ._bounded_values import Evaluator as Evaluator
-from ._bounded_values import Rows as Rows
+from ._bounded_values import QueryRows as QueryRows
 from ._bounded_values import add_products as add_products
 from ._bounded_values import is_binary as is_binary
 from ._bounded_values import make_evaluators as make_evaluators

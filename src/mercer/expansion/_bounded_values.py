@@ -1,8 +1,8 @@
 """Values of kernel expansions in reduced precision, with rigorous bounds on their errors.
 
 An evaluator computes tiles of kernel values.  `GaussianEvaluator` works in float32, which takes
-half of the time of float64, `BinaryEvaluator` counts different columns of points that consist of
-zeros and ones, and `TileEvaluator` computes the values of any kernel in float64.
+half as long as float64.  `BinaryEvaluator` is for points of zeros and ones, and counts the columns
+in which two points differ.  `TileEvaluator` computes the values of any kernel in float64.
 
 The bounds follow the standard model of floating-point arithmetic: each operation has a relative
 error of at most u, and a sum of n terms, in any order, one of at most n u / (1 - n u) times the sum
@@ -22,15 +22,15 @@ from .._core import Points, as_vectors, jit, length, slices
 from ..kernels import RBF, Kernel, Scale, Sum, White, exp_inplace
 
 _TILE_ROWS, _TILE_COLUMNS = 384, 256
-_UNIT = 2.0**-24  # the unit roundoff u of float32
+_UNIT_ROUNDOFF = 2.0**-24  # the unit roundoff u of float32
 # Sparse points with more columns than this are not converted to dense rows.
 _MAX_DENSE_COLUMNS = 2048
-# Relative error that is allowed for kernel values in float64, in units of sqrt(k(x, x) k(z, z)).
+# Assumed bound on the error of a kernel value in float64, relative to sqrt(k(x, x) k(z, z)).
 _FLOAT64_ERROR = 1e-11
-_BITS = 62  # bits per word; the sign bit is not used, so that shifts do not depend on it
+_BITS_PER_WORD = 62  # bits per word; the sign bit is not used, so that shifts do not depend on it
 
 
-class Rows(NamedTuple):
+class QueryRows(NamedTuple):
     """Query points in the form of an evaluator, with bounds for each of them."""
 
     values: Any  # an array or prepared points, of which rows can be selected
@@ -38,9 +38,9 @@ class Rows(NamedTuple):
     absolute: np.ndarray  # bounds on the errors relative to sqrt(k(x, x) k(z, z))
     diagonal: np.ndarray  # k(x, x)
 
-    def take(self, rows: Any) -> Rows:
-        """Return some of the rows."""
-        return Rows(self.values[rows], *(a[rows] for a in self[1:]))
+    def take(self, rows: Any) -> QueryRows:
+        """Return the selected rows, in the same form."""
+        return QueryRows(self.values[rows], *(a[rows] for a in self[1:]))
 
 
 class GaussianEvaluator:
@@ -79,21 +79,21 @@ class GaussianEvaluator:
             rows[:, d], rows[:, d + 1] = norms, 1.0
         return rows, norms
 
-    def rows(self, X: Points) -> Rows:
+    def rows(self, X: Points) -> QueryRows:
         """Return query points in float32, with a bound on the relative error of k."""
         rows, norms = self._augmented(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            y, unit = np.sqrt(norms), _UNIT * (0.5 * (rows.shape[1] + 4) + 2.0) * 1.01
+            y, unit = np.sqrt(norms), _UNIT_ROUNDOFF * (0.5 * (rows.shape[1] + 4) + 2.0) * 1.01
             square = (y + self._radius) ** 2
-            growth = np.exp(unit * square + 8.0 * _UNIT)
-            relative = (unit * np.maximum(self._typical, y) ** 2 + 8.0 * _UNIT) * growth
+            growth = np.exp(unit * square + 8.0 * _UNIT_ROUNDOFF)
+            relative = (unit * np.maximum(self._typical, y) ** 2 + 8.0 * _UNIT_ROUNDOFF) * growth
             # With t = |w| - |y|, k is at most exp(-t^2 / 2), and (2 |y| + t)^2 exp(-t^2 / 2) is at
             # most 4 |y|^2 + 2.43 |y| + 0.74.  Distant points z therefore have a small error.
             square = np.minimum(square, 4.0 * norms + 2.43 * y + 0.74)
-            absolute = (unit * square + 8.0 * _UNIT) * growth
+            absolute = (unit * square + 8.0 * _UNIT_ROUNDOFF) * growth
         for error in (relative, absolute):
             error[~np.isfinite(error)] = np.inf
-        return Rows(rows, relative, absolute, np.full(len(rows), self.factor))
+        return QueryRows(rows, relative, absolute, np.full(len(rows), self.factor))
 
     def columns(self, columns: Any) -> np.ndarray:
         """Return the operand of `tile` for some of the points z."""
@@ -122,11 +122,11 @@ class BinaryEvaluator:
         self.weights = np.ones(len(Z))
         self._table = np.exp(-0.5 * inverse[0] ** 2 * np.arange(d + 1))
 
-    def rows(self, X: Points) -> Rows:
+    def rows(self, X: Points) -> QueryRows:
         """Return the bits of binary query points."""
         n = X.shape[0]
         error = np.full(n, _FLOAT64_ERROR)
-        return Rows(_pack_bits(X), error, error, np.full(n, self.factor))
+        return QueryRows(_pack_bits(X), error, error, np.full(n, self.factor))
 
     def columns(self, columns: Any) -> np.ndarray:
         """Return the operand of `tile` for some of the points z."""
@@ -149,12 +149,12 @@ class TileEvaluator:
         self._kernel, self._prepared = kernel, kernel.prepare(Z)
         self.weights = np.ones(length(Z))
 
-    def rows(self, X: Points) -> Rows:
+    def rows(self, X: Points) -> QueryRows:
         """Return prepared query points."""
         diagonal = np.asarray(self._kernel.diag(X), dtype=float)
         P = self._kernel.prepare(X, like=self._prepared)
         error = np.full(len(P), _FLOAT64_ERROR)
-        return Rows(P, error, error, diagonal)
+        return QueryRows(P, error, error, diagonal)
 
     def columns(self, columns: Any) -> Any:
         """Return the operand of `tile` for some of the points z."""
@@ -170,9 +170,10 @@ Evaluator = GaussianEvaluator | BinaryEvaluator | TileEvaluator
 
 
 def gaussian_form(kernel: Kernel, n_columns: int) -> tuple[float, np.ndarray] | None:
-    """Return c and 1 / l if k(x, z) = c exp(-|(x - z) / l|^2 / 2) for different observations.
+    """Return c and 1 / l of a Gaussian kernel k(x, z) = c exp(-|(x - z) / l|^2 / 2).
 
-    None means that the kernel is not a positive multiple of a Gaussian kernel.
+    White noise is ignored, because it is 0 between different observations.  None means that the
+    kernel is not a multiple of a Gaussian kernel.
     """
     if isinstance(kernel, Sum):
         terms = [term for _, term in kernel._children() if not isinstance(term, White)]
@@ -211,7 +212,7 @@ def is_binary(X: Points) -> bool:
 
 def add_products(
     evaluator: Evaluator,
-    rows: Rows,
+    rows: QueryRows,
     columns: np.ndarray,
     V: np.ndarray,
     out: np.ndarray,
@@ -260,7 +261,7 @@ def _add_product_numpy(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
 
 def value_errors(
     evaluator: Evaluator,
-    rows: Rows,
+    rows: QueryRows,
     in_double: bool,
     sums: np.ndarray,
     weighted: np.ndarray | None = None,
@@ -271,7 +272,7 @@ def value_errors(
     ----------
     evaluator : Evaluator
         The evaluator that computed the values by `add_products`.
-    rows : Rows
+    rows : QueryRows
         The n points x.
     in_double : bool
         The precision of the sums, as for `add_products`.
@@ -281,7 +282,7 @@ def value_errors(
         The computed values of sum_i |V_i| weights_i k(x, z_i) / c, for a kernel that is positive;
         inf if they are not known.
     """
-    unit = 2.0**-53 if in_double or not evaluator.is_single else _UNIT
+    unit = 2.0**-53 if in_double or not evaluator.is_single else _UNIT_ROUNDOFF
     n = 1.01 * (_TILE_COLUMNS + 3) * unit
     scale = np.sqrt(rows.diagonal / evaluator.factor)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -296,11 +297,11 @@ def value_errors(
 def _pack_bits(X: Points) -> np.ndarray:
     """Return the columns of a binary matrix as bits of int64 words, shape (n, n_words)."""
     n, d = X.shape
-    words = np.zeros((n, -(-d // _BITS)), dtype=np.int64)
+    words = np.zeros((n, -(-d // _BITS_PER_WORD)), dtype=np.int64)
     for part in slices(n, 1024):
         block = X[part].toarray() if sp.issparse(X) else X[part]
         bits = block.astype(np.int64)
-        for w, columns in enumerate(slices(d, _BITS)):
+        for w, columns in enumerate(slices(d, _BITS_PER_WORD)):
             powers = np.left_shift(np.int64(1), np.arange(columns.stop - columns.start))
             words[part, w] = bits[:, columns] @ powers
     return words

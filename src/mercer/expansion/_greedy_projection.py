@@ -30,7 +30,7 @@ class GreedyProjection:
         self.columns = np.empty((length(sample), 0))  # k(x, z) for the sample and the pivots
 
     def extend(self, m: int) -> bool:
-        """Add points until there are m; return False if the other points add almost nothing."""
+        """Add points until there are m; return False if the others are numerically in the span."""
         f, t, pivots = self._f, len(self.pivots), self.pivots.tolist()
         L, W = np.empty((len(self._factor), m), order="F"), np.empty((m, len(f)))
         L[:, :t], W[:t] = self._factor, self._weights
@@ -60,7 +60,11 @@ class GreedyProjection:
 
 
 def regress_on_columns(K: np.ndarray, R: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
-    """Return the minimiser B of |K B - Y|^2 + ridge tr(B^T R B), with slight damping of R = 0."""
+    """Return the minimiser B of |K B - Y|^2 + ridge tr(B^T R B).
+
+    A small multiple of the identity is added to the matrix of the linear system, which can be
+    singular if R = 0.
+    """
     C = K.T @ K + ridge * R
     C.flat[:: len(C) + 1] += 1e-10 * np.trace(C)
     return np.asarray(scipy.linalg.solve(C, K.T @ Y, assume_a="pos"))

@@ -52,16 +52,25 @@ def float32_error_bound(kernel: Kernel, P: Prepared) -> float | None:
 
 @float32_error_bound.register
 def _(kernel: RBF, P: Prepared) -> float | None:
-    # An absolute error of the exponent is a relative error of k.  If distances come from a
-    # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
-    # and with the square root of their length.  If distances are sums of squared differences,
-    # the error is the rounding error eps |y| of the rows times the distance, which is at most
-    # 13 where float32 can represent k.  (Values of k below 1e-38 become 0, a change that is
-    # smaller than the rounding error of float64.)  In measurements the error was at most 0.9 of
-    # this bound for identical columns, whose rounding errors add up, and below 0.5 otherwise.
+    # An absolute error of the exponent is a relative error of k.  (Values of k below 1e-38 become
+    # 0, a change that is smaller than the rounding error of float64.)
     norm = float(np.sqrt(prepared_squared_norms(P).max(initial=0.0)))
-    exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
-    return 1.2e-6 * max(1.0, exponent) * max(1.0, float(np.sqrt(P.frame.columns)) / 3.0) + 3e-7
+    if P.frame.form == "direct":
+        # Sums of at most eight squared differences: the error is the rounding error eps |y| of the
+        # rows times the distance, which is at most 13 where float32 can represent k.  The constant
+        # is twice the largest measured error.
+        exponent = 6e-7 * norm * min(norm, 13.0)
+    else:
+        # A matrix product: the partial sums of m products are at most 2 |y|^2, and each of them is
+        # rounded.  The bound u (m + 8) |y|^2 with u = 6e-8 includes the rounding of the rows and of
+        # the last two terms.  It holds for every order of summation.  A bound with sqrt(m) does
+        # not, because the rounding errors of similar columns add up: some BLAS sum hundreds of
+        # columns one after the other.
+        rows = P.arrays[0]
+        sparse = P.frame.form == "inner"
+        terms = int(np.diff(rows.indptr).max(initial=0)) if sparse else P.frame.columns
+        exponent = 6e-8 * (terms + 8) * norm**2
+    return max(1.2e-6, exponent) + 3e-7
 
 
 @float32_error_bound.register

@@ -278,8 +278,8 @@ class DateColumn:
     def to_texts(self, features: np.ndarray) -> list[str]:
         """Return the dates of the elapsed times, such as "2024-05-17".
 
-        If the column has times of day, they are included: "2024-05-17T08:30".  Without the elapsed
-        time, the text contains the positions in the periods.
+        If the column has times of day, they are included: "2024-05-17T08:30".  If the
+        elapsed time is not a feature, the text lists the other features, such as "cos(year) 0.5".
         """
         if "elapsed" not in self.parts:
             names = [name.partition(":")[2] for name in self.feature_names]

@@ -113,7 +113,7 @@ def test_the_focus_is_never_lost(page, step):
     page("() => { ex.setFilters(new Map()); ex.colourBy('species'); ex.clear(); }")
 
 
-def test_a_click_beside_the_controls_still_removes_the_focus(page):
+def test_a_click_next_to_the_controls_still_removes_the_focus(page):
     page("ex.search.focus()")
     page.page.locator("h1").click()
     page("pause()")

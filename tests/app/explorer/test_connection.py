@@ -142,7 +142,7 @@ def test_a_fit_that_ends_without_connection_is_shown_afterwards(opened, served):
     forgive(page)
 
 
-def test_a_page_that_the_server_has_forgotten_keeps_its_selection(opened, served, monkeypatch):
+def test_a_page_without_models_on_the_server_keeps_its_selection(opened, served, monkeypatch):
     monkeypatch.setattr(_server, "_KEEP_SECONDS", 0.01)
     page = opened.go(served.url)
     page("ex.requestFit({kernel: 'RBF(2.25)'}, 0)")
@@ -193,7 +193,7 @@ def test_after_a_minute_without_server_the_page_waits_for_the_user(opened, serve
 
 
 def test_closed_pages_are_not_kept_and_few_lost_ones_are(opened, served, monkeypatch):
-    monkeypatch.setattr(_server, "_MAX_KEPT", 2)
+    monkeypatch.setattr(_server, "_MAX_KEPT_PAGES", 2)
     application, context = served._application, opened.page.context
     pages = [context.new_page() for _ in range(3)]
     for page in pages:

@@ -121,6 +121,18 @@ def test_the_newest_question_wins(talk):
     assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
 
 
+def test_a_request_is_repeated_after_the_reply_went_to_a_lost_connection(talk, monkeypatch):
+    """It is not ignored, although the job that sent the reply has not finished."""
+    gate, finish = threading.Event(), Job.finish
+    monkeypatch.setattr(Job, "finish", lambda job: (gate.wait(20), finish(job)))
+    talk.ask(type="scene")
+    talk.next("scene")
+    talk.ask(type="scene")
+    assert talk.controller.jobs.find(lambda job: not job.has_replied)
+    gate.set()
+    assert talk.next("scene")["rows"] == 90
+
+
 def test_sliders_that_move_before_the_fit_of_another_has_ended(talk):
     talk.ask(type="fit", kernel="2*RBF(3.0) + Laplacian(9.0)")
     talk.next("embeddings")

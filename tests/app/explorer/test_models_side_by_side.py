@@ -101,7 +101,7 @@ def test_a_model_without_transform_shows_the_training_points_only(talk):
         explore(ProbabilisticPCA(2).fit(X), X[:50], second=model)
 
 
-def test_second_of_explore():
+def test_the_argument_second_of_explore():
     model = KernelPCA(3, kernel="RBF(2.0)").fit(X)
     for second in (Laplacian(2.0), "Laplacian(2.0)"):
         embedding = explore(model, second=second).scene.embeddings[1]

@@ -30,7 +30,7 @@ def toggle(page, name, pane=0):
     page.page.get_by_role("button", name=name).nth(pane).click()
 
 
-def test_contours_enclose_their_share_of_the_points(page, blobs):
+def test_contours_enclose_their_fraction_of_the_points(page, blobs):
     toggle(page, "Contours of the density")
     page.until("ex.panes[0].densityCache && ex.panes[0].densityCache.field.lines")
     field = page("(f => ({...f, values: [...f.values], lines: null}))(ex.panes[0].density())")

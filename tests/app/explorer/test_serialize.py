@@ -112,10 +112,13 @@ def test_integers_at_the_limit_of_32_bits(absent):
     """The largest integer of a type stands for missing values."""
     values = np.array([-1.0, 2.0**31 - 1, np.nan if absent else 0.0])
     np.testing.assert_array_equal(restored(column_message("x", values)), values)
-    days = np.array([-1, 2**31 - 1, 0], dtype="M8[D]")
-    days[2] = "NaT" if absent else days[2]
-    expected = np.where(np.isnat(days), np.nan, days.astype("M8[us]").astype(np.int64))
-    np.testing.assert_array_equal(restored(column_message("day", days.astype("M8[us]"))), expected)
+    # Minutes, because microseconds cannot represent 2**31 - 1 days.
+    times = np.array([-1, 2**31 - 1, 0], dtype="M8[m]").astype("M8[us]")
+    times[2] = "NaT" if absent else times[2]
+    message = column_message("time", times)
+    assert message["step"] == 60_000_000
+    expected = np.where(np.isnat(times), np.nan, times.astype(np.int64))
+    np.testing.assert_array_equal(restored(message), expected)
 
 
 def test_decimals_that_appear_late():

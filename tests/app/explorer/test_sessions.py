@@ -399,7 +399,7 @@ def test_reading_a_session_in_python(tmp_path, blobs):
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.app.explorer._sessions._MAX_BYTES", 10)
+    monkeypatch.setattr("mercer.app.explorer._sessions._MAX_SESSION_BYTES", 10)
     (tmp_path / "session.json").write_text(json.dumps({"a": "b" * 10}))
     with pytest.raises(ValueError, match="is too large to be a session of the explorer"):
         read_session(tmp_path / "session.json")

@@ -184,7 +184,7 @@ def test_ragged_lists_are_not_vectors():
         two_sample_test([[1.0, 2.0], [3.0]], [[4.0], [5.0]])
 
 
-def test_objects_without_an_order_are_used_in_theirs():
+def test_objects_that_cannot_be_sorted_keep_their_order():
     points = [Unknown() for _ in range(4)]
     kernel = Memorising()
     assert resolve_kernel(kernel, points).first is points[0]

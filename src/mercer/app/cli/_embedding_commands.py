@@ -366,8 +366,8 @@ def _exit_at_once(temporary: Path | None, is_busy: bool) -> NoReturn:
 @option(
     "-m --models",
     "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, NeuroScale, autoencoder, GPLVM, "
-    "Bayesian GPLVM, t-SNE, UMAP, Isomap, LLE, spectral embedding; by default all except the last "
-    "five that are fast enough for the number of points.",
+    "Bayesian GPLVM, t-SNE, UMAP, Isomap, LLE, spectral embedding; by default, those before t-SNE "
+    "that are fast enough for the number of points.",
     "NAMES",
     multiple=True,
 )

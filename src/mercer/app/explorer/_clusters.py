@@ -20,10 +20,8 @@ _MAX_KERNEL_VALUES = 2e8  # the sample is smaller if more values of the kernel w
 _MAX_KMEANS_SAMPLE = 50_000  # k-means on coordinates is fitted to at most this many points
 _MAX_LABELLED_ROWS = 20_000  # labels are derived from a sample of the rows
 _MAX_CATEGORIES = 1000  # columns of strings with more distinct values do not describe clusters
-_MAX_DISTINCT = 0.5  # neither do they if more than this fraction of the strings is distinct
-_MAX_INTEGER_CATEGORIES = (
-    12  # numeric columns with at most that many distinct integers have classes
-)
+_MAX_DISTINCT_FRACTION = 0.5  # nor do those with more than this fraction of distinct strings
+_MAX_INTEGER_CATEGORIES = 12  # columns of at most this many distinct integers have classes
 _MIN_SUPPORT = 0.3  # a value describes a cluster if at least this fraction of its rows has it
 _MIN_LIFT = 1.2  # and if it is this much more frequent in the cluster than in all rows
 _MIN_SHIFT = 0.5  # smaller differences of means, in standard deviations, do not describe clusters
@@ -106,7 +104,7 @@ def describe_clusters(labels: np.ndarray, embedding: Embedding, table: Table) ->
 
 
 class _Candidate(NamedTuple):
-    """A possible text; categories are better than numbers, and then a larger effect is better."""
+    """A possible text of a cluster; the largest is the best: categories first, then by effect."""
 
     is_category: bool
     effect: float
@@ -128,7 +126,7 @@ def _candidates(
     if kind == "text" or (few_integers and np.all(values == np.rint(values))):
         if not 1 < len(values) <= _MAX_CATEGORIES:
             return
-        if kind == "text" and len(values) > _MAX_DISTINCT * len(codes):
+        if kind == "text" and len(values) > _MAX_DISTINCT_FRACTION * len(codes):
             return
         counts = np.zeros((count, len(values)))
         np.add.at(counts, (labels[present], codes), 1.0)

@@ -63,7 +63,7 @@ class Route:
         The name of the job on the page.
     key : str
         Identifies the result; by default the title.  If a job with the same key is running, the new
-        request cancels it, or is ignored if `is_repeatable`.
+        request cancels it, or is ignored if `is_repeatable` and the job has not yet replied.
     is_repeatable : bool
         Whether two requests with the same key have the same answer.
     needs_models : bool
@@ -202,8 +202,13 @@ class Controller:
             self._run_guarded(route.handler, request)
             return
         key = route.key or route.title
-        if route.is_repeatable and self.jobs.find(lambda job: job.key == key):
-            return
+        with self._lock:
+            # A page that was reconnected repeats its requests.  It receives the reply of a job that
+            # is still computing, but not a reply that was sent to its old connection.
+            if route.is_repeatable and self.jobs.find(
+                lambda job: job.key == key and not job.has_replied
+            ):
+                return
         self._cancel_jobs(lambda job: job.key == key)
         task = partial(self._run_guarded, route.handler, request)
         job = Job(task, route.title, key, request, needs_models=route.needs_models)
@@ -229,7 +234,7 @@ class Controller:
             self._fail(request, _error_text(error))
 
     def _fail(self, request: dict, text: str, *, is_cancelled: bool = False) -> None:
-        """Tell the page that a request failed or was cancelled."""
+        """Report to the page that a request failed or was cancelled."""
         kind = request.get("type")
         token, pane, x, y = (_numeric_field(request, n) for n in ("token", "pane", "x", "y"))
         if kind == "column":
@@ -257,6 +262,8 @@ class Controller:
             if (checkpoint := running_resources().checkpoint) is not None:
                 checkpoint()
             self._send(data)
+            for job in self.jobs.find(lambda job: job.is_current):
+                job.has_replied = True
 
     # ------------------------------------------------------------------ handlers
 
@@ -452,7 +459,7 @@ class Controller:
     def _open(self, request: dict) -> None:
         """Send the scene to a new page, after reading the file again if it has changed.
 
-        A page that was reconnected has the points already; `key` and `version` say what it shows.
+        A reconnected page already has the points; `key` and `version` identify what it shows.
         """
         is_new, self._is_new = self._is_new, False
         if request.get("key") == self.scene.key:
@@ -473,9 +480,9 @@ class Controller:
             self._reset(source)
 
     def _resume(self, request: dict, *, is_new: bool) -> None:
-        """Send a page that was reconnected what it has missed.
+        """Send the changes that a reconnected page has missed.
 
-        `is_new` says that the controller to which it was connected no longer exists.
+        If `is_new`, the controller to which it was connected no longer exists.
         """
         with self._lock:
             if request.get("version") != self.scene.version:

@@ -22,7 +22,7 @@ from ...kernels import Graph, Graphs
 from ._serialize import Message
 
 MAX_DRAWN_NODES = 200  # larger graphs are described by a text
-_LAYOUT_ITERATIONS = 60  # of stress majorisation, at most
+_LAYOUT_ITERATIONS = 60  # maximum number of steps of stress majorisation
 _LAYOUT_STEP = 0.01  # it stops if no coordinate changes by more than this fraction of an edge
 _MAX_LABELS = 250  # codes of node labels are sent as bytes
 _SERIES_COLUMNS = range(8, 2001)  # vectors with another number of columns are not drawn as series
@@ -170,7 +170,8 @@ def node_positions(adjacency: csr_array) -> np.ndarray:
         if np.abs(Z - before).max() < _LAYOUT_STEP:
             break
     Z -= Z.mean(axis=0)
-    Z = Z @ _with_fixed_signs(np.linalg.svd(Z, full_matrices=False)[2].T)  # longest axis across
+    # Rotate the longest axis to the horizontal.
+    Z = Z @ _with_fixed_signs(np.linalg.svd(Z, full_matrices=False)[2].T)
     low, high = Z.min(axis=0), Z.max(axis=0)
     return 0.5 + (Z - (low + high) / 2.0) / max(float((high - low).max()), 1e-9)
 

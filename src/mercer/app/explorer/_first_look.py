@@ -14,7 +14,7 @@ _TARGET_NAMES = ("target", "class", "label", "labels", "species", "outcome", "di
 _MAX_CLASSES = 20  # a column `y` with more distinct values is a coordinate rather than a class
 _MAX_COLOURS = 10  # a category with more levels than distinguishable colours is not a good colour
 _MAX_LISTED = 8  # a note lists at most this many columns
-_USED = ("number", "boolean", "category", "date", "text", "texts", "graphs")
+_FEATURE_TYPES = ("number", "boolean", "category", "date", "text", "texts", "graphs")
 
 
 class FirstLook(NamedTuple):
@@ -123,7 +123,9 @@ def _n_distinct(table: Table, name: str) -> int:
 
 def _free_texts(recipe: Recipe, listed: set[str]) -> tuple[str, ...]:
     """Return the columns of free text that the user has not listed, if there are other features."""
-    if recipe.points != "vectors" or {t.type for t in recipe.treatments_}.isdisjoint(_USED[:4]):
+    if recipe.points != "vectors" or {t.type for t in recipe.treatments_}.isdisjoint(
+        _FEATURE_TYPES[:4]
+    ):
         return ()
     return tuple(
         t.column for t in recipe.treatments_ if t.type == "text" and t.column not in listed
@@ -143,7 +145,7 @@ def _other_than_pixels(table: Table, recipe: Recipe, n_pixels: int) -> tuple[str
     found = [set(names) for names in groups.values() if len(names) == n_pixels]
     if len(found) != 1:
         return ()
-    used = [t.column for t in recipe.treatments_ if t.type in _USED]
+    used = [t.column for t in recipe.treatments_ if t.type in _FEATURE_TYPES]
     return tuple(name for name in used if name not in found[0])
 
 
@@ -165,7 +167,7 @@ def _category(recipe: Recipe) -> str | None:
 
 def _unused(recipe: Recipe, color: str | None, known: dict[str, str]) -> list[str]:
     """Return a note about the columns that are not used for the embedding, except the colour."""
-    unused = [t for t in recipe.treatments_ if t.type not in _USED and t.column != color]
+    unused = [t for t in recipe.treatments_ if t.type not in _FEATURE_TYPES and t.column != color]
     if not unused:
         return []
     reasons = [f"{t.column} ({known.get(t.column) or _reason(t)})" for t in unused[:_MAX_LISTED]]
@@ -175,7 +177,7 @@ def _unused(recipe: Recipe, color: str | None, known: dict[str, str]) -> list[st
 
 
 def _reason(treatment: Treatment) -> str:
-    """Return why the type of a column is not used."""
+    """Return the reason why a column is not used for the embedding."""
     if treatment.type == "unreadable":
         return treatment.treatment.removeprefix("not used: ")
     return {"ignored": "excluded"}.get(treatment.type, treatment.type)
@@ -186,7 +188,7 @@ def describe_features(recipe: Recipe) -> list[str]:
     groups: dict[str, list[str]] = {}
     for t in recipe.treatments_:
         missing = f" ({t.n_missing} missing)" if t.n_missing else ""
-        if t.type in _USED:
+        if t.type in _FEATURE_TYPES:
             groups.setdefault(f"{t.type}, {t.treatment}", []).append(t.column + missing)
     lines = []
     for treatment, names in groups.items():

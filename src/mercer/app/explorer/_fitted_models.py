@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...kernels import Kernel
 from ._embeddings import Embedding
 
-_MAX_STORED = 8  # at most this many embeddings are stored for each scene
+_MAX_STORED_EMBEDDINGS = 8  # at most this many embeddings are stored for each scene
 
 
 class FittedModels:
@@ -31,7 +31,7 @@ class FittedModels:
             return
         with self._lock:
             others = [pair for pair in self._entries if pair[0].model is not embedding.model]
-            self._entries = [*others, (embedding, kernel)][-_MAX_STORED:]
+            self._entries = [*others, (embedding, kernel)][-_MAX_STORED_EMBEDDINGS:]
 
     def find(self, is_wanted: Callable[[Embedding, Kernel | None], bool]) -> Embedding | None:
         """Return the most recent embedding that satisfies a condition; None if there is none."""

@@ -58,6 +58,8 @@ class Job:
         self.id, self.title, self.key = next(_numbers), title, key
         self.request, self.needs_models = request or {}, needs_models
         self.is_cancelled = False
+        self.has_replied = False  # whether it has sent a reply, to the connection at that time
+        self._thread: int | None = None  # the thread that runs the job
         self._task = task
         self._state: dict[str, Any] = {"text": "waiting", "fraction": None}
         self._announce: Callable[[dict[str, Any]], None] = lambda message: None
@@ -65,6 +67,11 @@ class Job:
         self._is_visible, self._is_done, self._reported_at = False, False, 0.0
         self._threads = 1
         self._timer: threading.Timer | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the calling thread runs this job."""
+        return self._thread == threading.get_ident()
 
     def checkpoint(self) -> None:
         """Raise `Cancelled` if the job was cancelled."""
@@ -108,6 +115,7 @@ class Job:
 
     def run(self) -> None:
         """Run the task; an exception is written to the log."""
+        self._thread = threading.get_ident()
         with self._lock:
             self._state["text"] = "running"
         try:

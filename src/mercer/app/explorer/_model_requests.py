@@ -24,10 +24,11 @@ MAX_COMPONENTS = 50  # the page does not accept more components
 _FAST_MODELS = ("pca", "ppca", "data", "none")
 _MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only after confirmation
 # With at most this many points, the threads of t-SNE spend more time waiting for each other than
-# computing if the processors are busy: 55 s instead of 23 s for 1000 points.
+# computing if the processors are busy: 1000 points took more than twice as long as with one.
 _MAX_ONE_THREAD_POINTS = 2000
-_SECOND = "second "  # in the title of a second embedding by a model of the same type
-_STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
+_SECOND_PREFIX = "second "  # in the title of a second embedding by a model of the same type
+# Domains of kernels that do not compare vectors.
+_STRUCTURED_DOMAINS = ("strings", "texts", "graphs")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class PlannedFit:
     Attributes
     ----------
     fit : function
-        Returns the embedding; None if there is none.
+        Returns the embedding, or None if the pane is empty.
     seconds : float
         Expected time; 0 if the present embedding is returned, and inf if unknown.
     """
@@ -230,9 +231,9 @@ def _check_domain(kernel: Kernel, scene: Scene) -> None:
     X, first = scene.points, scene.embeddings[0]
     domain = first.model.kernel_.domain.kind if first.is_kernel_pca else "vectors"
     dense = as_vectors(X)
-    if (dense is None and not hasattr(X, "toarray")) or domain in _STRUCTURED:
+    if (dense is None and not hasattr(X, "toarray")) or domain in _STRUCTURED_DOMAINS:
         return
-    if kernel.domain.kind in _STRUCTURED:
+    if kernel.domain.kind in _STRUCTURED_DOMAINS:
         columns = (X if dense is None else dense).shape[1]
         raise ValueError(
             f"{kernel} compares {kernel.domain.kind}, but the points are vectors of {columns} "
@@ -286,7 +287,7 @@ def _stored_fit(
     )
     if found is None:
         return None
-    embedding = replace(found, title=found.title.removeprefix(_SECOND))
+    embedding = replace(found, title=found.title.removeprefix(_SECOND_PREFIX))
     if old is not None:
         is_possible = max(old.shown_dims) < embedding.coordinates.shape[1]
         dims = old.shown_dims if is_possible else (0, 1)
@@ -324,7 +325,7 @@ def distinct(embedding: Embedding | None, first: Embedding) -> Embedding | None:
         return None
     both_kernel_pca = embedding.is_kernel_pca and first.is_kernel_pca
     if embedding.title == first.title or both_kernel_pca:
-        return replace(embedding, title=f"{_SECOND}{embedding.title}")
+        return replace(embedding, title=f"{_SECOND_PREFIX}{embedding.title}")
     return embedding
 
 

@@ -16,7 +16,7 @@ from ._neighbour_columns import points_kernel
 from ._scene import Scene
 from ._serialize import Message, column_message
 
-_MAX_ROWS = 500  # a request about more rows than this is truncated
+_MAX_REQUEST_ROWS = 500  # a request about more rows than this is truncated
 _MAX_TEST_POINTS = 300  # at most this many points of each group are tested
 _MAX_NEIGHBOURS = 100
 
@@ -86,7 +86,7 @@ def contrast(scene: Scene, request: Message) -> Message:
 
 def cells(scene: Scene, request: Message) -> Message:
     """Return the values of some columns in some rows."""
-    rows = np.array(request["rows"], dtype=np.int64)[:_MAX_ROWS]
+    rows = np.array(request["rows"], dtype=np.int64)[:_MAX_REQUEST_ROWS]
     rows = rows[(rows >= 0) & (rows < len(scene))]
     table = scene.table
     columns = [
@@ -99,7 +99,7 @@ def cells(scene: Scene, request: Message) -> Message:
 
 def requested_drawings(scene: Scene, request: Message) -> Message:
     """Return the drawings of some points."""
-    rows = np.array(request["rows"], dtype=np.int64)[:_MAX_ROWS]
+    rows = np.array(request["rows"], dtype=np.int64)[:_MAX_REQUEST_ROWS]
     rows = rows[(rows >= 0) & (rows < len(scene))]
     return {"items": scene.drawings(rows)}
 

@@ -41,8 +41,10 @@ from ._serialize import Message, column_message, pack, point_text
 from ._sessions import column_fingerprint
 
 _MAX_INITIAL_VALUES = 2**24  # at most this many table values are sent at first, others on request
-_MAX_SAVED_DRAWINGS = 500  # a saved page contains the drawings of at most this many points, or
-_MAX_DRAWING_FRACTION = 0.2  # of 2000 points, if they are at most this fraction of the page
+# A saved page contains the drawings of all points if there are at most this many, or at most four
+# times as many and their drawings are at most this fraction of the page.
+_MAX_SAVED_DRAWINGS = 500
+_MAX_DRAWING_FRACTION = 0.2
 _MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
 
 

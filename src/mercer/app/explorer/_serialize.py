@@ -29,7 +29,8 @@ from ...tables import array_column, column_from_texts
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _COMPRESSED_BLOCK = 2**21  # a saved page is compressed in blocks of this many bytes
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
-_MAX_PACKED = 2**31 - 1  # packed integers are smaller; the code of missing values is not
+# Packed integers are smaller, because this is the code of missing values.
+_MAX_PACKED_INTEGER = 2**31 - 1
 _DATE_STEPS = (86_400_000_000, 60_000_000, 1_000_000, 1_000, 1)  # day, minute, ... in microseconds
 
 
@@ -148,7 +149,7 @@ def _date_message(dates: np.ndarray) -> Message:
     instants = np.where(absent, 0, dates.astype("datetime64[us]").astype(np.int64))
     step = next(step for step in _DATE_STEPS if not np.any(instants % step))
     counts, missing = instants // step, None
-    if np.abs(counts).max(initial=0) < _MAX_PACKED:
+    if np.abs(counts).max(initial=0) < _MAX_PACKED_INTEGER:
         data, missing = _pack_integers(counts, absent)
     else:
         data = np.where(absent, np.nan, counts.astype(np.float64))
@@ -160,14 +161,14 @@ def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray,
     absent = np.isnan(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
         integers = np.rint(np.where(absent, 0.0, numbers) * divisor)
-        fits = np.abs(integers).max(initial=0) < _MAX_PACKED
+        fits = np.abs(integers).max(initial=0) < _MAX_PACKED_INTEGER
         return integers, bool(fits and np.all(absent | (integers / divisor == numbers)))
 
 
 def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
     """Return integers in the smallest type, and the code for missing values, or None.
 
-    The absolute values are less than `_MAX_PACKED`.
+    The absolute values are less than `_MAX_PACKED_INTEGER`.
     """
     low, high = int(values.min(initial=0)), int(values.max(initial=0)) + bool(absent.any())
     types = [np.iinfo(kind) for kind in ("u1", "i1", "u2", "i2", "i4")]

@@ -50,10 +50,10 @@ _MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits of a request in bytes; no route
 _MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js
 _WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
 _KEEP_SECONDS = 600.0  # the models of a page whose connection was lost are kept this long
-_MAX_KEPT = 8  # at most this many such pages are kept
+_MAX_KEPT_PAGES = 8  # at most this many such pages are kept
 _PAGE_CLOSED = (1000, 1001)  # close codes of a websocket that the page closed deliberately
 _FLUSH_SECONDS = 0.05  # time to send the last messages before the server stops
-_STOPPED = 4000  # close code of a websocket if the server is stopped; see also served.js
+_SERVER_STOPPED = 4000  # close code of a websocket if the server is stopped; see also served.js
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -128,7 +128,7 @@ class ExplorerApplication(Application):
 
     def keep(self, page: str, controller: Controller) -> None:
         """Keep the controller of a page whose connection was lost, for some time."""
-        if len(self._kept) >= _MAX_KEPT:
+        if len(self._kept) >= _MAX_KEPT_PAGES:
             self._take(next(iter(self._kept))).close()
         close = lambda: self._take(page).close()  # noqa: E731
         self._kept[page] = controller, IOLoop.current().call_later(_KEEP_SECONDS, close)
@@ -144,7 +144,7 @@ class ExplorerApplication(Application):
         for page in list(self._kept):
             self._take(page).close()
         for websocket in list(self.sockets):
-            websocket.close(_STOPPED, "stopped")
+            websocket.close(_SERVER_STOPPED, "stopped")
             websocket.on_close()
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ._serialize import Message, pack
 
-_KIND = "explorer session"
-_VERSION = 1
-_MAX_BYTES = 50_000_000  # the page does not read larger sessions either
+_SESSION_KIND = "explorer session"
+_SESSION_VERSION = 1
+_MAX_SESSION_BYTES = 50_000_000  # the page does not read larger sessions either
 
 
 def read_session(path: str | PathLike[str]) -> str:
@@ -32,21 +32,21 @@ def read_session(path: str | PathLike[str]) -> str:
         The session as JSON.  The page checks its contents when it shows them.
     """
     path = Path(path)
-    if path.stat().st_size > _MAX_BYTES:
+    if path.stat().st_size > _MAX_SESSION_BYTES:
         raise ValueError(f"{path} is too large to be a session of the explorer")
     try:
         document = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict) or document.get("mercer") != _KIND:
+    if not isinstance(document, dict) or document.get("mercer") != _SESSION_KIND:
         raise ValueError(
             f"{path} is not a session of the explorer; save one with Session > Save session on a "
             f"page of the explorer"
         )
-    if document.get("version") != _VERSION:
+    if document.get("version") != _SESSION_VERSION:
         raise ValueError(
             f"{path} is a session of version {document.get('version')!r}, but this version of "
-            f"mercer reads version {_VERSION}; use the version of mercer that wrote it"
+            f"mercer reads version {_SESSION_VERSION}; use the version of mercer that wrote it"
         )
     return json.dumps(document)
 

@@ -89,7 +89,7 @@ def _embedding_code(prefix: str, embedding: Embedding, imports: dict[str, set[st
 
 
 def _parameters(model: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the parameters that are not defaults, and the names of those that have no code."""
+    """Return the non-default parameters, and the names of those that cannot be written as code."""
     values, defaults = model.get_params(deep=False), type(model)().get_params(deep=False)
     if isinstance(model, KernelPCA):
         values["kernel"] = repr(model.kernel_)

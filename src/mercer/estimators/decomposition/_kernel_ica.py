@@ -287,5 +287,5 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
 
 
 def _ica_bytes(n: int, d: int) -> int:
-    """Return the memory of a fit: copies of the points, and features of blocks in each thread."""
+    """Return the peak memory of a fit: copies of the points, and blocks of features."""
     return 8 * (4 * n * d + 6 * n + 8 * d * d) + 2**25

@@ -48,6 +48,7 @@ class _Settings(NamedTuple):
     tol: float
 
 
+# Default values of activation, alpha, n_init, max_iter and tol for each solver.
 _LBFGS_DEFAULTS = ("tanh", 1e-4, 3, 5000, 1e-4)
 _ADAM_DEFAULTS = ("relu", 1e-5, 1, 50, 0.02)
 

@@ -385,7 +385,8 @@ class SVC(SupportVectorClassifier):
             model._validate_params()
         if not models:
             return models
-        if self._squared or self._uses_core_set:  # K depends on C, or there is no initial point
+        # K depends on C for a squared loss, and a core set accepts no initial point.
+        if self._squared or self._uses_core_set:
             return [model.fit(X, y, sample_weight) for model in models]
         problem, solutions = models[0]._classification_problem(X, y, sample_weight), None
         input_attributes = {

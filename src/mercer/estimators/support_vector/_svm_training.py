@@ -397,7 +397,7 @@ class SVMProblem:
             if len(pairs) > 1:
                 members = np.sort(self.pairs.members(pair))
                 points = select_rows(points, members)
-            if sample.labels is not None:  # f is positive for the class that `all_members` states
+            if sample.labels is not None:  # f > 0 for this class, as in `all_members`
                 positive = pair[1] if len(pairs) == 1 else pair[0]
                 signs = np.where(sample.labels[members] == positive, 1.0, -1.0)
             weights = C * sample.counts[members]

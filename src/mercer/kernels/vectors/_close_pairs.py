@@ -140,7 +140,7 @@ def _close_pairs(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarr
 @_close_pairs.without_numba
 def _close_pairs_numpy(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     found = np.nonzero(~(s >= _CLOSE_RATIO * (left[:, None] + right)))
-    return np.array(found)[:, ::-1]  # in the order of the loop
+    return np.array(found)[:, ::-1]  # in the order of the compiled loop
 
 
 @jit()

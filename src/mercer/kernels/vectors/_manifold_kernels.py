@@ -27,7 +27,7 @@ from .._parameter_tree import data_dependent
 from .._properties import FEATURES, Properties
 from ._vector_kernel import VectorKernel
 
-_DENSE_MATRICES = 4  # largest number of n x n arrays at the same time, as measured
+_N_DENSE_MATRICES = 4  # largest number of n x n arrays at the same time, as measured
 _BLOCK_ROWS = 256  # points whose barycentric weights are computed at a time, to limit memory
 
 
@@ -47,7 +47,7 @@ class NeighborGraphKernel(VectorKernel):
     _: KW_ONLY
     points: Any = data_dependent(None, is_rule=lambda points: points is None)
 
-    # The weights of a point at a vertex: of this vertex, and of its other neighbours.
+    # The weights of a point that coincides with a vertex: for this vertex, and for its neighbours.
     _at_vertex: ClassVar[tuple[float, float]] = (1.0, 0.0)
 
     @abstractmethod
@@ -90,7 +90,7 @@ class NeighborGraphKernel(VectorKernel):
         """Raise an error if the graph is not connected or its matrices exceed the budget."""
         name, n = type(self).__name__, len(self.points)
         what = f"{name}: the matrix of all pairs of {n} points, on which each value depends,"
-        check_budget(8 * _DENSE_MATRICES * n * n, None, what)
+        check_budget(8 * _N_DENSE_MATRICES * n * n, None, what)
         n_parts, part = connected_components(self._graph, directed=False)
         if n_parts > 1:
             sizes = np.sort(np.bincount(part))[::-1]
@@ -137,7 +137,7 @@ class NeighborGraphKernel(VectorKernel):
         at_vertex = distances[:, 0] == 0.0
         index[at_vertex] = index[at_vertex, :1]
         weights[at_vertex, 0], weights[at_vertex, 1:] = self._at_vertex
-        # With the matrix as frame, it is computed before threads evaluate tiles.
+        # As the frame, the matrix is computed here, before several threads evaluate tiles.
         return Prepared((X, index, weights), frame=self._values)
 
 
@@ -229,7 +229,7 @@ class Geodesic(NeighborGraphKernel):
 
 
 def _used(distances: np.ndarray) -> range:
-    """Return the columns of distances to neighbours; only the first one if all are at vertices."""
+    """Return the columns of distances that are used: only the first if all points are vertices."""
     return range(distances.shape[1] if np.isfinite(distances[:, 1:]).any() else 1)
 
 
@@ -271,8 +271,8 @@ class LocallyLinear(InterpolatedKernel):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Number of neighbours from which each point is reconstructed; more than the number of
-        coordinates.  If the graph is not connected, use more.
+        Number of neighbours from which each point is reconstructed; it should exceed the number of
+        components of the embedding.  If the graph is not connected, use more.
     reg : float, default=1e-3
         Regularisation of the weights, relative to the trace of the local Gram matrix.
     points : array-like of shape (n, d), optional

@@ -65,8 +65,8 @@ class Adam:
     _mean_decay = 0.9
     _square_decay = 0.999
     _epsilon = 1e-8
-    # The learning rate increases in this number of steps, or in a tenth of all steps.  The averages
-    # of the squares are inaccurate at first.
+    # The learning rate increases during this number of steps, but at most a tenth of all steps,
+    # because the averages of the squares are inaccurate at first.
     _warm_up = 100
 
     def __repr__(self) -> str:

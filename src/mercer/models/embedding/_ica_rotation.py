@@ -39,12 +39,12 @@ class _RotationTuning:
 
     # Angles in a quarter turn at which the dependence is compared before the local search.
     n_angles: int = 24
-    # The largest frequency times the width: smaller weights of the kernel are omitted.
+    # The largest frequency times the width; the weights of larger frequencies are negligible.
     cutoff: float = 3.5
     # Maximum number of frequencies.  If the points are further apart than these allow, the kernel
     # is periodic, which affects only outliers.
     max_frequencies: int = 64
-    # Points that are processed at a time, and number of partial sums.
+    # Number of points whose features are computed at a time, and number of partial sums.
     block_rows: int = 4096
     n_partial_sums: int = 8
 

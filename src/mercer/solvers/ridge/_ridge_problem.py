@@ -685,7 +685,7 @@ class LandmarkRidge(_RidgeProblem):
         return noise
 
     def _factorised_path(self, what: str = "standard deviations") -> NystroemPath:
-        """Return the factorisation of the system, which standard deviations need."""
+        """Return the factorisation of the system, from which `what` is computed."""
         if self._path is None:
             raise ValueError(
                 f"{what} need a factorisation, which solver='krill' does not compute; use "

@@ -69,24 +69,26 @@ from ._reduced_expansion import (
 class _CuttingPlaneTuning:
     """Numerical constants of the cutting-plane method."""
 
-    # Cuts of each function while the basis grows, and limits of their number before each vector.
+    # Total number of cuts of a function while the basis grows, and the smallest and largest number
+    # of cuts between two new vectors.
     n_growing_cuts: int = 100
     min_cuts_per_vector: int = 2
     max_cuts_per_vector: int = 5
-    # For each function, at most this many cuts are stored, or m + 20 if this is more.
-    min_max_cuts: int = 100
+    # At most this many cuts are stored for a function of m vectors, or m + 20 if that is more.
+    n_stored_cuts: int = 100
     # A cut whose multiplier was 0 in this many consecutive iterations is removed.
     max_idle: int = 15
-    # The next cut is made at best + this times (minimum of the model - best), as in OCAS.
+    # The next cut is made at best + cut_position * (minimum of the model - best), as in OCAS.
     cut_position: float = 0.1
-    # Numbers of points that represent an aggregated cut, and at which its residual is compared.
+    # Maximum number of points by which an aggregated cut is approximated, and number of training
+    # points of which the best one is the initial pre-image.
     n_target_points: int = 2000
     n_candidates: int = 300
     # Maximum number of L-BFGS steps of a pre-image.
     n_preimage_steps: int = 30
     # A vector is not added if its relative squared distance from the span is below this.
     min_distance: float = 1e-10
-    # With at most this many points in the aggregated cuts, their norms are computed.
+    # The report contains the norms of aggregated cuts only if they have at most this many points.
     max_norm_points: int = 10_000
     # Maximum number of interior-point steps of the quadratic program, and its accuracy relative to
     # `tol`.
@@ -98,11 +100,11 @@ _TUNING = _CuttingPlaneTuning()
 
 
 def max_stored_cuts(m: int) -> int:
-    """Return the largest number of cuts that are stored for each function of m vectors.
+    """Return the maximum number of cuts that are stored for a function with m basis vectors.
 
     At the minimum of the model, at most m + 1 cuts have positive multipliers.
     """
-    return max(_TUNING.min_max_cuts, m + 20)
+    return max(_TUNING.n_stored_cuts, m + 20)
 
 
 @entry_point

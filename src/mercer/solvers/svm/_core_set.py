@@ -56,7 +56,7 @@ class _CoreSetTuning:
 
     # Number of points of each class in the first core set.
     first_points: int = 50
-    # Smallest and largest number of points that a pass adds; in between, the core set doubles.
+    # A pass adds at most as many points as the core set has, within these limits.
     min_added: int = 64
     max_added: int = 1000
     # Sizes of the random subsets that are solved first: the smallest, the factor to the next one,
@@ -69,13 +69,13 @@ class _CoreSetTuning:
     # While points are added, it is only solved to this fraction of the largest violation.
     early_accuracy: float = 0.01
     min_accuracy: float = 1e-12
-    # Largest numbers of Newton steps of a squared loss, and of halvings of a step; tolerance of the
-    # margin, and of the sum of v relative to that of |v|.
+    # Newton's method for a squared loss: maximum number of steps, and of halvings of a step.
     max_newton_steps: int = 50
     max_halvings: int = 20
+    # Its tolerances: for violations of the margin, and for the sum of v relative to that of |v|.
     newton_slack: float = 1e-10
     newton_sum: float = 1e-9
-    # Number of matrices of the size of K on the core set that fit into the memory budget.
+    # The core set is limited so that this many matrices of its size fit into the memory budget.
     matrices: int = 4
     # Largest number of rounds with max_iter=-1.
     max_rounds: int = 1000
@@ -560,9 +560,9 @@ def _worst_points(
 
 
 def _largest_of_groups(excess: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the position of the largest value of each group that is not empty."""
+    """Return the index of the largest value of each group that is not empty."""
     order, best = np.argsort(excess, kind="stable"), np.full(n_groups, -1)
-    best[group[order]] = order  # the last assignment, of the largest value, remains
+    best[group[order]] = order  # ascending, so the largest value of a group is assigned last
     return best[best >= 0]
 
 

@@ -15,7 +15,7 @@ const TEST_SAMPLE = 300; // the kernel two-sample test compares at most this man
 const HISTOGRAM_BINS = 20;
 const MAX_BARS = 8; // a bar chart of categories shows at most this many
 
-/** Return at most `limit` of the rows whose state is `state`; of more rows, one of each of `limit` consecutive parts, at random with a fixed seed. */
+/** Return the rows whose state is `state`. If there are more than `limit`, return one random row (fixed seed) from each of `limit` consecutive parts. */
 function sampleRows(states, state, limit) {
   let count = 0, seed = 1;
   for (let i = 0; i < states.length; i++) if (states[i] === state) count++;

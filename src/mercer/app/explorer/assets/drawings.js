@@ -12,7 +12,7 @@ const REQUESTED_DRAWINGS = 20; // number of drawings in one request, so that the
 /** Whether points are shown as drawings or images. */
 const canDraw = view => Boolean(view.scene.image || view.scene.drawings);
 
-/** Return the drawing of point i as a list of elements; an empty list if there is none, or not yet. Thumbnails have no labels of nodes. */
+/** Return the drawing of point i as a list of elements; an empty list if the point has no drawing, or if it has not arrived yet. Thumbnails have no labels of nodes. */
 function drawing(view, i, hasLabels = false) {
   const {drawings} = view.scene;
   if (view.scene.image) return view.imageCanvas(k => view.columns[view.scene.image.columns[k]].at(i));

@@ -1,5 +1,5 @@
 // Keeps the keyboard focus in the view. If an update removes, hides or disables the control that has the focus, the focus moves to the
-// same control if it returns, to a control with the same name, or to the control that took its place.
+// same control if it is shown again, to a control with the same name, or to the control that is now at its position.
 
 const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
 const TRACKED_ATTRIBUTES = ["hidden", "disabled", "class", "open", "data-layout"]; // those that can make a control unusable
@@ -23,9 +23,9 @@ class FocusKeeper {
 
   /** Record the control with the focus, its name, and its position in each element that contains it. */
   remember(element) {
-    const places = [];
-    for (let parent = element.parentElement; parent && parent !== this.root; parent = parent.parentElement) places.push([parent, this.controls(parent).indexOf(element)]);
-    this.last = {element, tag: element.tagName, name: controlName(element), places};
+    const positions = [];
+    for (let parent = element.parentElement; parent && parent !== this.root; parent = parent.parentElement) positions.push([parent, this.controls(parent).indexOf(element)]);
+    this.last = {element, tag: element.tagName, name: controlName(element), positions};
   }
 
   /** After changes of the page, move the focus if its control has been lost. If the user has left the view, do nothing. */
@@ -39,9 +39,9 @@ class FocusKeeper {
     else this.last = null;
   }
 
-  replacement({element, tag, name, places}) {
+  replacement({element, tag, name, positions}) {
     if (this.isUsable(element)) return element;
-    const parents = places.filter(([parent]) => parent.isConnected && parent.checkVisibility()), withoutNumbers = text => text.replace(/\d[\d,.]*/g, "#");
+    const parents = positions.filter(([parent]) => parent.isConnected && parent.checkVisibility()), withoutNumbers = text => text.replace(/\d[\d,.]*/g, "#");
     for (const normalise of [text => text, withoutNumbers]) {
       for (const scope of [...parents.map(([parent]) => parent), this.root]) {
         const same = name && this.controls(scope).find(one => one.tagName === tag && normalise(controlName(one)) === normalise(name));

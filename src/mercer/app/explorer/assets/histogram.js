@@ -8,7 +8,7 @@ const MAX_TICKS = 6;
 const MAX_INTEGER_BINS = 60; // integers have one bin each if there are at most this many
 const LABEL_WIDTH = 0.027; // width of a character of a tick label as a fraction of the axis of the narrowest card
 
-/** Remove the rounding errors of the last digits; integers, such as long numbers of samples, have none. */
+/** Remove the rounding errors of the last digits; integers, such as long identifiers, are not changed. */
 const rounded = value => Number.isInteger(value) ? value : Number(value.toPrecision(15));
 
 /** Return the bins of a loaded column of numbers or dates: `start`, `step`, `count`, and the index of the bin of each row (`count` if missing). */

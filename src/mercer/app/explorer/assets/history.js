@@ -37,7 +37,7 @@ class History {
     this.onChange();
   }
 
-  /** Return to the state before the last action; returns the label of that action, or null if there is none. */
+  /** Return to the state before the last action; returns the label of that action, or null if there is no earlier action. */
   undo() {
     if (!this.past.length) return null;
     const undone = this.current;

@@ -6,7 +6,7 @@ class JobList {
     this.jobs = new Map();
     this.element = h("div", {class: "jobs", role: "group", "aria-label": "Running computations"});
     view.on("job", message => { if (message.done) this.remove(message.id); else this.show(message); });
-    view.on("resumed", ({text}) => { // the server shows the jobs that are still running again
+    view.on("resumed", ({text}) => { // the server sends the jobs that are still running again
       for (const id of [...this.jobs.keys()]) this.remove(id);
       view.showFitState({text, busy: true});
     });

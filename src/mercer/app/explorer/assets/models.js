@@ -13,7 +13,7 @@ class ModelState {
     this.reply(null, token);
   }
 
-  /** Resolve the request that waits for this token, or for a reply without a token; `error` is null or a sentence. */
+  /** End the waiting request if this reply, with the token or without any, answers it; `error` is null or a sentence. */
   reply(error, token) {
     const {waiting} = this;
     if (!waiting || (waiting.token !== null && !(token >= waiting.token))) return;
@@ -30,7 +30,7 @@ class ModelState {
     });
   }
 
-  /** Request the models of a state; resolves to null when they are shown, or to the reason why they cannot be. */
+  /** Request the models of a state; resolves to null when they are shown, or to the reason why they cannot be shown. */
   async show({axes, signs, ...models}) {
     const {view} = this, {axes: _, signs: __, ...old} = JSON.parse(this.shown);
     const known = Object.fromEntries(Object.entries(models).filter(([, value]) => value !== null));

@@ -1,6 +1,6 @@
 // Named selections: subsets of the points that are stored under a name.
 
-const MAX_NAMED = 200; // at most this many selections are stored
+const MAX_NAMED_SELECTIONS = 200; // at most this many selections are stored
 const MAX_NAME_LENGTH = 100;
 const NAMED_COLUMN = "named selections"; // the column that colours the points by named selections
 
@@ -26,7 +26,7 @@ class NamedSelections {
   add() {
     const {view} = this;
     if (!view.count) return view.announce("Nothing is selected.");
-    if (this.list.length >= MAX_NAMED) return view.announce(`At most ${MAX_NAMED} selections can be stored.`);
+    if (this.list.length >= MAX_NAMED_SELECTIONS) return view.announce(`At most ${MAX_NAMED_SELECTIONS} selections can be stored.`);
     const name = this.freeName(this.field.value.trim());
     this.field.value = "";
     this.change([...this.list, {name, mask: view.selected, count: view.count}], `store selection ${name}`);
@@ -107,7 +107,7 @@ class NamedSelections {
 
   async load(value, report) {
     const list = [];
-    for (const entry of expectArray(value, MAX_NAMED)) {
+    for (const entry of expectArray(value, MAX_NAMED_SELECTIONS)) {
       const {name, rows} = expectObject(entry, ["name", "rows"], report), text = expectText(name, MAX_NAME_LENGTH), {mask, count} = await this.view.session.rows.decode(rows, report);
       list.push({name: this.freeName(text, list), mask, count});
     }

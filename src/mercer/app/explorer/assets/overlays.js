@@ -1,13 +1,13 @@
 // Overlays that describe many points: contours of their density, and labels of their clusters.
 
 const DENSITY_GRID = 128; // the density is computed on a grid with this many cells per axis
-const DENSITY_SHARES = [0.1, 0.3, 0.5, 0.7, 0.9]; // a contour encloses this share of the points
-const MAX_SMOOTHING = 100; // at most this many passes of the filter
+const DENSITY_FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9]; // a contour encloses this fraction of the points
+const MAX_SMOOTHING_PASSES = 100; // at most this many passes of the filter
 const CLUSTER_COUNT = 8;
 
 /**
  * Return a smoothed histogram of the points with mask[i] > 0 (of all points if the mask is null), and the levels of contours such that each
- * encloses one of DENSITY_SHARES of the points. The smoothing has half the width of Scott's rule, because there may be several clusters.
+ * encloses one of DENSITY_FRACTIONS of the points. The smoothing has half the width of Scott's rule, because there may be several clusters.
  */
 export function densityField(x, y, mask, {left, right, low, high}) {
   const size = DENSITY_GRID, pad = 0.15, width = (right - left) || 1, height = (high - low) || 1;
@@ -26,12 +26,12 @@ export function densityField(x, y, mask, {left, right, low, high}) {
   const spread = (sum, squares) => Math.max(0, squares / count - (sum / count) ** 2);
   const variance = count ? (spread(sums[0], sums[1]) + spread(sums[2], sums[3])) / 2 * count ** (-1 / 3) : 0;
   // The filter (1, 4, 6, 4, 1) / 16 has variance 1, so that the number of passes is the variance of the smoothing, in cells.
-  for (let pass = Math.max(2, Math.min(MAX_SMOOTHING, Math.round(variance / 4))); pass > 0; pass--) values = smooth(smooth(values, size, 1), size, size);
+  for (let pass = Math.max(2, Math.min(MAX_SMOOTHING_PASSES, Math.round(variance / 4))); pass > 0; pass--) values = smooth(smooth(values, size, 1), size, size);
   const dense = [...counts.keys()].filter(cell => counts[cell]).sort((a, b) => values[b] - values[a]), levels = [], labels = [];
   let inside = 0;
   for (const cell of dense) {
     inside += counts[cell];
-    for (let share; (share = DENSITY_SHARES[levels.length]) && inside >= share * count;) { levels.push(values[cell]); labels.push(`${100 * share} %`); }
+    for (let fraction; (fraction = DENSITY_FRACTIONS[levels.length]) && inside >= fraction * count;) { levels.push(values[cell]); labels.push(`${100 * fraction} %`); }
   }
   return {values, columns: size, rows: size, ...box, levels, labels};
 }
@@ -46,7 +46,7 @@ function smooth(values, size, step) {
   return out;
 }
 
-/** Return those labels that do not collide with a larger cluster; each has the box {left, right, top, bottom} in pixels. */
+/** Return the labels that do not collide with the label of a larger cluster; each has the box {left, right, top, bottom} in pixels. */
 export function placeLabels(labels, frame) {
   const placed = [];
   for (const label of [...labels].sort((a, b) => b.size - a.size)) {

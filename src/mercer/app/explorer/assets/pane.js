@@ -3,7 +3,7 @@
 // [maximum number of points, radius in pixels]: the more points there are, the smaller they are drawn.
 const POINT_RADII = [[500, 4.5], [3000, 3.6], [20000, 2.6], [60000, 1.9], [150000, 1.4], [400000, 1], [Infinity, 0.7]];
 const INSETS = [60, 50, 22, 48]; // space around the points (left, right, top, bottom) for the labels of the axes, in CSS pixels
-const LABELS = {left: 56, right: 48, top: 14, bottom: 34}; // space around the labels of the axes, for the titles and the buttons, in CSS pixels
+const LABEL_MARGINS = {left: 56, right: 48, top: 14, bottom: 34}; // space around the labels of the axes, for the titles and the buttons, in CSS pixels
 const HALF_LABEL = 12; // half of the width of a usual label, in CSS pixels
 const DENSITY_POINTS = 5e4; // from this number of points, the opacity of a pixel depends on the number of its points
 const CLICK_TOLERANCE = 4; // a pointer that moves by more pixels is dragging, not clicking
@@ -199,7 +199,7 @@ class Pane {
   layers(radius) {
     const {view} = this, {states, colours} = view, isDense = this.x.length > 20000, fine = isDense ? 1 : 0.82, grey = hexToPixel(THEMES[view.theme].grey);
     if (!view.hasStates) return [[colours, null, null, 0, radius, fine]];
-    const isVisible = view.filters.count < this.x.length && !view.hideFiltered; // points that are filtered out are the faintest, and selected points are on top
+    const isVisible = view.filters.count < this.x.length && !view.hideFiltered; // points that are filtered out are drawn first and most faintly, and selected points last
     const hidden = isVisible ? [[null, grey, states, 0, radius * 0.8, fine * 0.3]] : [];
     if (!view.count) return [...hidden, [colours, null, states, 1, radius, fine]];
     return [...hidden, [null, grey, states, 1, radius * 0.9, fine * 0.75], [colours, null, states, 2, radius * (isDense ? 1 : 1.12), 0.95]];
@@ -208,7 +208,7 @@ class Pane {
   grid(pixels, w, t, margin, colour) {
     const [left, high] = this.toData(0, 0), [right, low] = this.toData(this.width, this.height);
     const p = this.pixelRatio, count = length => Math.max(2, Math.round(length / p));
-    const [first, lowest] = this.toData((LABELS.left + HALF_LABEL) * p, this.height - LABELS.bottom * p), [last, highest] = this.toData(this.width - (LABELS.right + HALF_LABEL) * p, LABELS.top * p);
+    const [first, lowest] = this.toData((LABEL_MARGINS.left + HALF_LABEL) * p, this.height - LABEL_MARGINS.bottom * p), [last, highest] = this.toData(this.width - (LABEL_MARGINS.right + HALF_LABEL) * p, LABEL_MARGINS.top * p);
     this.gridLines = [axisTicks(left, right, count(this.width / 130), first, last), axisTicks(low, high, count(this.height / 110), lowest, highest)];
     for (const x of this.gridLines[0]) {
       const c = Math.round(this.toPixels(x, 0)[0]) + margin;
@@ -284,18 +284,18 @@ class Pane {
     pen.strokeStyle = theme.paper;
     const put = (text, x, y) => { pen.lineWidth = 3 * p; pen.strokeText(text, x, y); pen.fillText(text, x, y); };
     pen.textAlign = "center";
-    let end = LABELS.left * p; // the labels of the vertical axis are to the left of it
+    let end = LABEL_MARGINS.left * p; // the labels of the vertical axis are to the left of it
     const digits = this.gridLines.map(at => distinguishingDigits(at[0], at.at(-1)));
     for (const x of this.gridLines[0]) {
       const text = formatNumber(x, digits[0]), at = this.toPixels(x, 0)[0], half = pen.measureText(text).width / 2;
-      if (at - half < end || at + half > this.width - LABELS.right * p) continue;
+      if (at - half < end || at + half > this.width - LABEL_MARGINS.right * p) continue;
       put(text, at, this.height - 21 * p);
       end = at + half + 8 * p;
     }
     pen.textAlign = "left";
     for (const y of this.gridLines[1]) {
       const at = this.toPixels(0, y)[1];
-      if (at > LABELS.top * p && at < this.height - LABELS.bottom * p) put(formatNumber(y, digits[1]), 21 * p, at - 3 * p);
+      if (at > LABEL_MARGINS.top * p && at < this.height - LABEL_MARGINS.bottom * p) put(formatNumber(y, digits[1]), 21 * p, at - 3 * p);
     }
   }
 
@@ -316,7 +316,7 @@ class Pane {
         if (ax > 0 && ay > 20 * pixelRatio && ax < this.width && ay < this.height && (widest === null || d > reach)) { widest = [ax, ay]; reach = d; }
       }
       pen.stroke();
-      if (widest && !(field.labels && this.showsClusters)) { // the labels of clusters would cover the shares of the density
+      if (widest && !(field.labels && this.showsClusters)) { // the labels of clusters would cover those of the contours
         pen.globalAlpha = 1;
         pen.textAlign = "center";
         pen.lineWidth = 3 * pixelRatio;

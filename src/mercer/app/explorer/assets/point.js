@@ -1,7 +1,7 @@
 // The point panel: the record of the current point and its neighbours, and the pre-image of the position that was clicked.
 
 const HIT_RADIUS = 9; // a click within this many CSS pixels of a point shows the point
-const NEIGHBOURS = 10; // the panel lists this many neighbours
+const N_NEIGHBOURS = 10; // the panel lists this many neighbours
 
 class PointPanel {
   constructor(view) {
@@ -20,7 +20,7 @@ class PointPanel {
     const {view} = this;
     if (change === "scene") {
       this.select(-1);
-      this.card.replaceChildren(h("p", {class: "soft"}, view.link || view.scene.panes.some(message => message.preimages) ? "Click a point to see its record and its neighbours, or another position to see the corresponding point."
+      this.card.replaceChildren(h("p", {class: "soft"}, view.link || view.scene.panes.some(message => message.preimages) ? "Click a point to see its record and its neighbours, or any other position to see the point that would be there."
         : "Click a position to see the nearest point. A saved page contains no model, so it cannot compute pre-images."));
     }
     if (this.current < 0) return;
@@ -61,9 +61,9 @@ class PointPanel {
     const {view} = this, token = ++this.neighbourToken, i = this.current;
     if (view.link) {
       this.near.replaceChildren(h("p", {class: "soft"}, "Neighbours: computing …"));
-      view.link.send({type: "neighbours", row: i, count: NEIGHBOURS, token});
+      view.link.send({type: "neighbours", row: i, count: N_NEIGHBOURS, token});
     } else {
-      const {x, y, message} = pane, found = nearestOthers(x, y, i, NEIGHBOURS), same = found.distances.filter(d => d === 0).length;
+      const {x, y, message} = pane, found = nearestOthers(x, y, i, N_NEIGHBOURS), same = found.distances.filter(d => d === 0).length;
       this.showNeighbours({...found, same, text: `Distances in the embedding ${message.title}, because a saved page contains no model.`});
     }
   }
@@ -72,7 +72,7 @@ class PointPanel {
     const {view} = this;
     if (error) return this.near.replaceChildren(h("p", {class: "trouble"}, error));
     this.neighbours = [...rows];
-    const column = view.column(view.color), more = same === NEIGHBOURS && !view.link ? "At least " : "";
+    const column = view.column(view.color), more = same === N_NEIGHBOURS && !view.link ? "At least " : "";
     const item = (i, k) => h("li", {}, h("button", {type: "button", class: "link", onclick: () => this.walk(i), onpointerenter: () => view.highlight(i), onpointerleave: () => view.highlight(-1), onfocus: () => view.highlight(i), onblur: () => view.highlight(-1)},
       `row ${view.rowNumber(i)}`), h("span", {}, distances[k].toPrecision(3)), h("span", {class: "soft"}, column?.isLoaded ? column.format(i) : ""));
     this.near.replaceChildren(h("h2", {}, "Neighbours"), ...(same ? [h("p", {class: "same"}, `${more}${same} other ${same === 1 ? "point is" : "points are"} identical (distance 0).`)] : []),

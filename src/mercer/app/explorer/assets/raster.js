@@ -79,7 +79,7 @@ function paint(pixels, width, height, margin, transform, x, y, colours, singleCo
 // ------------------------------------------------------------------ many points
 
 const MAX_COVER_LEVELS = 16; // the coverage of a pixel by a point is an integer up to this number
-const LEAST_OPACITY = 0.4; // of a single point where the points are dense, so that it stays visible
+const MIN_OPACITY = 0.4; // of a single point where the points are dense, so that it stays visible
 const REFERENCE_QUANTILE = 0.98; // pixels with at least this quantile of the counts (of pixels with points) are opaque
 
 const ORDER_CELLS = 64; // of `SpatialOrder`, per axis
@@ -161,7 +161,7 @@ function referenceCount(sums, levels) {
 
 /** Return the opacity of a pixel (from 0 to 256) for each sum of weights below the one from which pixels are opaque. */
 function opacities(reference, levels, opacity) {
-  const single = Math.max(LEAST_OPACITY, 0.9 - 0.2 * Math.log2(reference)), table = new Uint16Array(Math.ceil(reference * levels) + 1);
+  const single = Math.max(MIN_OPACITY, 0.9 - 0.2 * Math.log2(reference)), table = new Uint16Array(Math.ceil(reference * levels) + 1);
   for (let k = 0; k < table.length; k++) {
     const count = k / levels, share = reference > 1 ? Math.log(Math.max(count, 1)) / Math.log(reference) : 0;
     table[k] = Math.round(256 * opacity * Math.min(count, 1) * (single + (1 - single) * Math.min(1, share)));

@@ -3,11 +3,11 @@
 const STOPPED = 4000; // close code of the server when it is stopped
 const MAX_RETRY_SECONDS = 60; // after this time without connection, the page waits for the user
 const MAX_DELAY_MS = 5000; // longest interval between two attempts
-const LOST = "Connection lost – reconnecting …";
+const RECONNECTING = "Connection lost – reconnecting …";
 const CONNECTION_LOST = "The connection to the server was closed, usually because the explorer was stopped. Start it again and open the new address.";
-const FORGOTTEN = "The server no longer had the models of this page. It shows the initial models; your selection was kept.";
-const ANSWERED = new Set(["preimage", "column", "field", "components", "clusters", "page"]); // the reply to these requests has the same kind
-const STATES = new Set(["select", "filter"]); // the server stores what these requests say
+const MODELS_LOST = "The server no longer had the models of this page. The page shows the initial models; your selection was kept.";
+const REQUESTS_WITH_REPLY = new Set(["preimage", "column", "field", "components", "clusters", "page"]); // the reply to these requests has the same kind
+const STORED_REQUESTS = new Set(["select", "filter"]); // the server stores the content of these requests
 
 /** Return the subject of a request or of its reply; a newer request replaces an older one with the same subject. */
 const subjectOf = (kind, {name, pane}) => kind === "column" ? `column ${name}` : ["field", "components", "clusters"].includes(kind) ? `${kind} ${pane}` : kind;
@@ -40,7 +40,7 @@ class Connection {
   /** Send a request, now or when the connection is restored. */
   send(request) {
     const subject = subjectOf(request.type, request);
-    if (!this.isReady || ANSWERED.has(request.type) || STATES.has(request.type)) {
+    if (!this.isReady || REQUESTS_WITH_REPLY.has(request.type) || STORED_REQUESTS.has(request.type)) {
       const waiting = request.type === "fit" ? this.unanswered.get(subject) : null;
       this.unanswered.set(subject, {...waiting, ...request});
     }
@@ -49,15 +49,15 @@ class Connection {
 
   receive(data) {
     const message = this.linked.receive(data), {kind} = message;
-    if (ANSWERED.has(kind)) this.unanswered.delete(subjectOf(kind, message));
+    if (REQUESTS_WITH_REPLY.has(kind)) this.unanswered.delete(subjectOf(kind, message));
     if (this.isReady || (kind !== "scene" && kind !== "resumed")) return;
     this.isReady = true;
     this.lostAt = null;
     this.say("");
-    if (message.is_new) this.linked.view.notice(FORGOTTEN);
+    if (message.is_new) this.linked.view.notice(MODELS_LOST);
     if (kind === "scene") return this.unanswered.clear(); // they are about other points
     for (const [subject, request] of [...this.unanswered]) {
-      if (!ANSWERED.has(request.type) && !STATES.has(request.type)) this.unanswered.delete(subject);
+      if (!REQUESTS_WITH_REPLY.has(request.type) && !STORED_REQUESTS.has(request.type)) this.unanswered.delete(subject);
       this.socket.send(JSON.stringify(request));
     }
   }
@@ -70,13 +70,13 @@ class Connection {
       this.lostAt = null;
       return this.say(CONNECTION_LOST, true);
     }
-    this.say(LOST);
+    this.say(RECONNECTING);
     this.timer = setTimeout(() => this.connect(), Math.min(MAX_DELAY_MS, 250 + waited / 2));
   }
 
   /** Show the state of the connection; an unchanged text is not written again, so that it is announced once. */
   say(text, canRetry = false) {
-    const {view} = this.linked, retry = h("button", {type: "button", onclick: () => { this.say(LOST); this.connect(); }}, "Reconnect");
+    const {view} = this.linked, retry = h("button", {type: "button", onclick: () => { this.say(RECONNECTING); this.connect(); }}, "Reconnect");
     if (text === this.shown) return;
     this.shown = text;
     if (view && this.banner.parentNode !== view.notices.parentNode) view.notices.before(this.banner);

@@ -97,7 +97,7 @@ class RowSets {
   async decode(value, report) {
     const {by, size, bits} = expectObject(value, ["by", "size", "count", "bits"], report), {n, ids} = this;
     expectOneOf(by, ["row number", "position"]);
-    if (by !== this.by) throw new SessionError(`its rows are stored by ${by}, but the rows of this page are known by ${this.by}, because other rows were projected.`);
+    if (by !== this.by) throw new SessionError(`its rows are identified by ${by}, but those of this page by ${this.by}, because other rows were projected.`);
     const packed = fromBase64(expectText(bits, MAX_SESSION_BYTES)), bitmap = await inflate(packed, Math.ceil(expectNumber(size, 0, MAX_BITMAP_SIZE) / 8));
     const mask = new Uint8Array(n);
     let count = 0, stored = 0;

@@ -32,7 +32,7 @@ function operatorsOf(column) {
   return isText ? ["=", "!=", ":", "in (", "is missing"] : ["=", "<", "<=", ">", ">=", "between", "is missing"];
 }
 
-/** Return a column name or value in quotes, if it would end early or be misunderstood without them. */
+/** Return a column name or value in quotes, if it would be cut off or misunderstood without them. */
 function quoteIfNeeded(text) {
   const isPlain = /^[\p{L}\p{N}_.-]+( [\p{L}\p{N}_.-]+)*$/u.test(text) && !/(^|\s)(and|or|not|in|is|between)(\s|$)/i.test(text);
   return isPlain ? text : `"${text.replaceAll('"', '""')}"`;

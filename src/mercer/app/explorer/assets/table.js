@@ -117,7 +117,7 @@ class RowTable {
 
   // ---------------------------------------------------------------- rows
 
-  /** Return the rows of the table in its order. */
+  /** Return the rows of the table in their sort order. */
   rows() {
     if (this.order) return this.order;
     const {view} = this, wanted = view.count ? 2 : 1, rows = new Uint32Array(view.n), column = view.column(this.sort.name);

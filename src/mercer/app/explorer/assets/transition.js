@@ -3,7 +3,7 @@
 const TRANSITION_MS = 300; // the default of view.transitions; 0 means that points do not move
 const MAX_MOVING_POINTS = 2e5; // more points cannot be drawn often enough for a smooth motion
 
-/** The motion of the points and of the visible area of a pane, from `start` to what the pane shows at last. */
+/** The motion of the points and of the visible area of a pane, from `start` to their final positions. */
 class Transition {
   /** `start` = {x, y, centre, scale}: the positions and the area before the change; the pane has the new ones. */
   constructor(pane, start) {

@@ -1,10 +1,12 @@
 // The view: panes that share one selection, and the panels of the sidebar.
 //
 // A part of the view is an object with an `element` and a method update(change), which is called after each change:
-//   "scene"       another scene was loaded (all other changes follow)
-//   "columns"     columns were added or removed, and "values": the values of a column have arrived
-//   "colours"     the colours of the points, "selection", "filters", "embeddings" and "theme" likewise
-//   "point"       another point is the current point, and "drawings": drawings of points have arrived
+//   "scene"       another scene was loaded; calls for all other changes follow
+//   "columns"     columns were added or removed
+//   "values"      the values of a column have arrived
+//   "colours"     the colours of the points have changed; "selection", "filters", "embeddings" and "theme" have the same meaning
+//   "point"       another point is the current point
+//   "drawings"    drawings of points have arrived
 
 let viewCount = 0;
 const FILTER_DELAY_MS = 250; // the server receives the filters when they have not changed for this time

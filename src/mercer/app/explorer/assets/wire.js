@@ -59,7 +59,7 @@ class Column {
       this.missing = null;
     }
     this.categoryCache = this.missingCache = this.digitsCache = null;
-    this.coloured = null; // the categories with their own colours; null means the first ones
+    this.coloured = null; // the categories that have a colour; null means the first ones
   }
 
   /** The number of missing values of a loaded column. */
