@@ -286,7 +286,8 @@ class FeatureMachine(LandmarkMixin, DualFunctions):
         )
         copies = None
         if sample_weight is not None and sample.drawn is None:
-            copies = np.broadcast_to(sample_weight, length(sample.given))[sample.kept]
+            of_all = np.asarray(sample_weight, dtype=float)
+            copies = np.broadcast_to(of_all, length(sample.given))[sample.kept]
             search.copies = copies[rows]
         choice = search.run(cross_fit=self.selection == "cross-fit", combine=self.combine)
         fit = self._ridge(scaling.kernel(choice), sample, standard, copies, on_landmarks)
