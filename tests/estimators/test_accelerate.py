@@ -247,7 +247,7 @@ def test_interface():
     np.testing.assert_array_equal(fast.classes_, model.classes_)
     np.testing.assert_array_equal(fast.decision_function(X), model.decision_function(X))
     assert fast.score(X, y) == model.score(X, y)
-    assert fast.model is model
+    assert fast.model.dual_coef_ is model.dual_coef_  # a shallow copy
     with pytest.raises(AttributeError):
         fast.predict_proba(X)
     with pytest.raises(TypeError, match=r"cannot be fitted.*call accelerate"):
@@ -347,3 +347,28 @@ def test_digits():
     fast = accelerate(model, X)
     np.testing.assert_array_equal(fast.predict(Q), model.predict(Q))
     assert fast.statistics_["model"] < 0.03 * len(Q)
+
+
+def test_accelerated_model_is_unaffected_by_a_second_fit_of_the_model() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    model = OneClassSVM(nu=0.5, gamma=1.0).fit(X)
+    fast, expected = accelerate(model, X), model.predict(X)
+    model.fit(X + 5.0)
+    assert np.array_equal(fast.predict(X), expected)
+    assert not hasattr(fast, "fit_predict")
+
+
+@pytest.mark.parametrize("target", [0.0, 3.0])
+def test_constant_regression_has_a_default_tolerance(target: float) -> None:
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    model = SVR().fit(X, np.full(50, target))
+    fast = accelerate(model, X)
+    assert fast.tolerance == pytest.approx(0.01 * (target or 1.0))
+    assert fast.level_names == ["model"]
+    np.testing.assert_allclose(fast.predict(X), model.predict(X), atol=fast.tolerance)
+
+
+def test_small_model_of_several_classes_is_not_accelerated() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    model = SVC().fit(X, np.arange(20) % 5)
+    assert accelerate(model).level_names == ["model"]

@@ -223,3 +223,21 @@ def test_the_search_alone():
     found = find_independent_rotation(Z, measure, 1, 1e-4, 20, rng)
     np.testing.assert_allclose(found.rotation @ found.rotation.T, np.eye(3), atol=1e-12)
     assert found.largest_angle <= 1e-4
+
+
+def test_columns_of_very_different_scales_all_count() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (300, 2)) @ np.array([[1.0, 0.5], [0.3, 1.0]])
+    scales = np.array([1e8, 1e-3])
+    plain, scaled = KernelICA(contrast="hsic").fit(X), KernelICA(contrast="hsic").fit(X * scales)
+    assert scaled.components_.shape == (2, 2)
+    S = scaled.transform(X * scales)
+    np.testing.assert_allclose(np.cov(S.T, bias=True), np.eye(2), atol=1e-10)
+    correlations = np.abs(np.corrcoef(S.T, plain.transform(X).T)[:2, 2:])
+    np.testing.assert_allclose(correlations.max(axis=1), 1.0, atol=1e-3)
+    np.testing.assert_allclose(scaled.inverse_transform(S) / scales, X, atol=1e-9)
+
+
+def test_variance_that_overflows() -> None:
+    with pytest.raises(ValueError, match="variance of X overflows"):
+        KernelICA().fit(np.random.default_rng(0).standard_normal((20, 2)) * 1e300)

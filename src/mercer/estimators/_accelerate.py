@@ -8,6 +8,7 @@ that remain undecided are passed to the model itself.
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -103,8 +104,9 @@ class AcceleratedModel:
     """A fitted model with faster predictions, as `accelerate` returns it.
 
     `predict` returns the same classes as the model, or values within `tolerance` of it.  All other
-    methods and attributes are those of `model`.  It cannot be fitted, and `sklearn.base.clone`
-    returns it unchanged.  `statistics_` counts the predictions that each level has decided.
+    methods and attributes are those of `model`, a copy that is unaffected if the original model is
+    fitted again.  It cannot be fitted, and `sklearn.base.clone` returns it unchanged.
+    `statistics_` counts the predictions that each level has decided.
     """
 
     model: Any
@@ -123,6 +125,10 @@ class AcceleratedModel:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "model" not in self.__dict__:
             raise AttributeError(name)
+        if name.startswith(("fit_", "partial_fit")) and name[-1] != "_":
+            raise AttributeError(
+                f"an accelerated model has no {name!r}, because it cannot be fitted"
+            )
         value = getattr(self.model, name)  # raises an error if the model has no such attribute
         return partial(type(self.model).score, self) if name == "score" else value
 
@@ -451,7 +457,7 @@ def accelerate(
     tolerance : float or None, default=None
         For a regression, the largest absolute difference of a prediction from that of the model.
         None means 1 % of the standard deviation of the predictions for X, or for the points of the
-        model.  Ignored for a classifier.
+        model; 1 % of their largest value if they are constant.  Ignored for a classifier.
     max_memory : int, str or None, default=None
         Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of the
         computer.
@@ -516,14 +522,17 @@ def accelerate(
     points, q = model.expansion_.points, len(getattr(model, "classes_", ""))
     rng = check_random_state(0 if random_state is None else random_state)
     X = None if X is None else model._check_new(X)
-    sample = _calibration_points(points, X, kind, rng)
-    n, m = length(points), length(sample)
+    n = length(points)
+    sample = _calibration_points(points, X, kind, rng) if n else points
+    m = length(sample)
     needed = 24 * n * min(m, _TUNING.max_level) + 8 * (n + m) * q * q
     check_budget(needed, max_memory, f"calibration with {m} points and a model of {n} points")
-    fast = AcceleratedModel(model, kind, None, max_memory)
-    values = fast._f(sample) + _offset(model)
+    fast = AcceleratedModel(copy(model), kind, None, max_memory)
+    values = fast._f(sample) + _offset(model) if n else np.atleast_2d(_offset(model))
     if kind == "value":
-        tolerance = 0.01 * float(values.std(axis=0).min()) if tolerance is None else tolerance
+        if tolerance is None:  # the values of a constant model have no standard deviation
+            scale = float(values.std(axis=0).min()) or float(np.abs(values).max()) or 1.0
+            tolerance = 0.01 * scale
         if not (np.ndim(tolerance) == 0 and tolerance > 0):
             raise ValueError(
                 f"tolerance must be a positive number, got {tolerance!r}; it is the largest "
@@ -531,7 +540,8 @@ def accelerate(
             )
         fast.tolerance = float(tolerance)
     choose = _choose_guess if kind == "pairs" else _choose_levels
-    choose(fast, sample, values, rng)
+    if n:  # a constant function has no points
+        choose(fast, sample, values, rng)
     with progress("accelerate", verbose) as log:
         if log is not None:
             log(fast.plan())
@@ -614,6 +624,8 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
     K, R = np.asarray(f.kernel(sample, pivots)), np.asarray(f.kernel(pivots))
     work = np.array([len(level.points) for level in fast._classes])[winner].mean()
     evaluator, undecided, best = fast._evaluators[-1], 0.0, _TUNING.max_relative_cost * n
+    d = f.points.shape[1] if hasattr(f.points, "shape") else 1
+    overhead = _TUNING.level_cost / (d + q - 1 + _TUNING.exponential_cost)  # in kernel values
     if evaluator.is_single:
         few, A = slice(0, _TUNING.calibration_points), np.abs(f.coefficients)
         weighted = Expansion(f.kernel, f.points, A * evaluator.weights[:, None])(take(sample, few))
@@ -628,7 +640,9 @@ def _choose_guess(fast: AcceleratedModel, sample: Points, values: np.ndarray, rn
         ranked = np.argsort(-(K[half:, :m] @ B + mean), axis=1)[:, : _TUNING.max_guesses]
         hits = (ranked == winner[half:, None]).mean(axis=0) * (1.0 - undecided)
         # A wrong guess costs at least one more attempt.
-        cost = (m + work * (2.0 - hits[0])) * evaluator.relative_cost + n * undecided
+        attempts = 2.0 - hits[0]
+        cost = (m + work * attempts) * evaluator.relative_cost + n * undecided
+        cost += overhead * (1.0 + attempts)
         if cost < best:
             best, fast.order, fast.ends = cost, order[:m], np.array([m])
             fast.coefficients, fast.expected = [B, mean], np.append(hits, 1.0 - hits.sum())

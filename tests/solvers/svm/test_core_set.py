@@ -1,6 +1,8 @@
 """SVMs on a core set, and the squared hinge loss: objectives, certificates, blocks, errors."""
 
+import itertools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import SVC, Blocks, NuSVC, OneClassSVM, load, open_blocks, save
 from mercer.kernels import RBF, Linear, Polynomial, Spectrum
 from mercer.solvers import Status
-from mercer.solvers.svm import CoreProblem, CoreSet
+from mercer.solvers.svm import CoreProblem, CoreSet, _block_smo
 
 TOL = 0.01
 
@@ -294,3 +296,56 @@ def test_real_sets(name):
     model = SVC(gamma=1.0 / X.shape[1], loss="squared_hinge", solver="core-set", tol=TOL)
     found = model.fit(X, y).report_.certificate
     assert exact * (1 - 1e-6) <= found["primal"] <= (1 + TOL) ** 2 * exact
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_squared_hinge_gap_of_smo_equals_both_objectives(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((60, 3)), rng.uniform(0.5, 2.0, 60)
+    y = np.arange(60) % n_classes
+    model = SVC(C=2.0, gamma=0.5, loss="squared_hinge", solver="smo", max_iter=15)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y, w)
+    # The primal objective of f and b, with all pairs of classes.
+    f, primal = model.set_params(decision_function_shape="ovo").decision_function(X), 0.0
+    A, K = model.expansion_.coefficients, RBF.from_gamma(0.5)(model.support_vectors_)
+    f = f.reshape(60, -1)
+    for p, (a, b) in enumerate(itertools.combinations(range(n_classes), 2)):
+        positive = b if n_classes == 2 else a
+        members = np.flatnonzero((y == a) | (y == b))
+        slack = np.maximum(0.0, 1.0 - np.where(y[members] == positive, 1, -1) * f[members, p])
+        primal += 0.5 * A[:, p] @ K @ A[:, p] + 2.0 * w[members] @ slack**2
+    certificate = model.report_.certificate
+    assert certificate["gap"] > 1e-3
+    np.testing.assert_allclose(certificate["primal"], primal, rtol=1e-10)
+    exact = SVC(C=2.0, gamma=0.5, loss="squared_hinge").fit(X, y, w).report_.certificate
+    assert certificate["dual"] <= exact["dual"] * (1 + 1e-12)
+    np.testing.assert_allclose(exact["primal"], exact["dual"], rtol=1e-6)
+
+
+def test_squared_hinge_continues_on_a_core_set_if_smo_does_not_converge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tuning = replace(_block_smo._TUNING, min_step_limit=2000)
+    monkeypatch.setattr(_block_smo, "_TUNING", tuning)
+    rng = np.random.default_rng(0)
+    X = 1e4 * rng.standard_normal((150, 3))
+    y = X[:, 0] * X[:, 1] > 0
+    model = SVC(kernel="linear", loss="squared_hinge").fit(X, y)
+    assert isinstance(model.solver_, CoreSet)
+    assert model.report_.certificate["epsilon"] <= 1e-3
+    assert "smo did not converge" in model.report_.message
+
+
+def test_infinite_penalty_is_rejected_for_both_losses() -> None:
+    X, y = np.random.default_rng(0).standard_normal((40, 2)), np.arange(40) % 2
+    for loss in ("hinge", "squared_hinge"):
+        with pytest.raises(ValueError, match="needs a finite C"):
+            SVC(C=np.inf, loss=loss, solver="core-set").fit(X, y)
+
+
+def test_one_class_svm_of_points_around_the_origin_converges() -> None:
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    model = OneClassSVM(kernel="linear", solver="core-set", nu=0.1).fit(X)
+    assert abs(model.offset_[0]) < 1e-9
+    assert model.report_.n_iter < 20

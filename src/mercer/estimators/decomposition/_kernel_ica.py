@@ -32,6 +32,8 @@ from ..embedding._latent_model import check_latent_coordinates
 
 # Directions with a smaller variance, relative to the largest, are rounding errors.
 _MIN_RELATIVE_VARIANCE = 1e-12
+# Columns with a smaller standard deviation, relative to their mean, are constant.
+_MIN_RELATIVE_SCALE = 1e-13
 
 
 @estimator()
@@ -197,12 +199,23 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
     def _whitening(self, centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the whitening matrix, and its pseudo-inverse."""
         n, d = centred.shape
-        scales = np.sqrt(np.mean(np.square(centred), axis=0))
-        variances, vectors = eigh(centred.T @ centred / n)
-        variances, vectors = variances[::-1], vectors[:, ::-1]
-        # Rounding errors of the columns of the largest scale limit the precision.
-        rank = int(np.sum(variances > _MIN_RELATIVE_VARIANCE * max(variances[0], 0.0)))
-        m = rank if self.n_components is None else self.n_components
+        with np.errstate(over="ignore"):
+            scales = np.sqrt(np.mean(np.square(centred), axis=0))
+        if not np.isfinite(scales).all():
+            raise ValueError(
+                f"the variance of X overflows, because it has entries up to "
+                f"{float(np.abs(self.mean_).max() + np.abs(centred).max()):.2g}; scale the columns"
+            )
+        variances, vectors, rank = _principal_axes(centred)
+        # A constant column differs from its mean by rounding errors.
+        scales = np.where(scales > _MIN_RELATIVE_SCALE * np.abs(self.mean_), scales, 0.0)
+        m, units = rank if self.n_components is None else self.n_components, np.ones(d)
+        if self.n_components in (None, d) and rank < d and scales.all():
+            # Columns of very different scales have directions of very different variances.
+            standardised = _principal_axes(centred / scales)
+            if standardised[2] > rank:
+                (variances, vectors, rank), units = standardised, scales
+                m = rank
         if not scales.any() or m > rank:
             raise ValueError(
                 f"the {n} points span only {rank if scales.any() else 0} directions of {d}, but "
@@ -210,7 +223,8 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
                 f"and columns that are constant or linearly dependent. Use a smaller n_components"
             )
         roots = np.sqrt(variances[:m])
-        return (vectors[:, :m] / roots).T, vectors[:, :m] * roots
+        mixing = vectors[:, :m] * roots * units[:, None]
+        return (vectors[:, :m] / roots / units[:, None]).T, mixing
 
     def _report(self, found: Any, seconds: float) -> Report:
         converged, message = found.largest_angle <= self.tol, ""
@@ -289,3 +303,12 @@ class KernelICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, Ba
 def _ica_bytes(n: int, d: int) -> int:
     """Return the peak memory of a fit: copies of the points, and blocks of features."""
     return 8 * (4 * n * d + 6 * n + 8 * d * d) + 2**25
+
+
+def _principal_axes(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the variances and directions of the principal components, and the rank."""
+    variances, vectors = eigh(centred.T @ centred / len(centred))
+    variances, vectors = variances[::-1], vectors[:, ::-1]
+    # Rounding errors of the columns of the largest scale limit the precision.
+    rank = int(np.sum(variances > _MIN_RELATIVE_VARIANCE * max(variances[0], 0.0)))
+    return variances, vectors, rank

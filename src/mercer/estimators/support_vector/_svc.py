@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, warn_caller
 from ...solvers import BlockSMO, BoxInterior, CoreSet, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from .._parameters import (
+    estimator,
+    exact_as_auto,
+    fit_method,
+    fitted,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample, class_weights
 from ._svm_base import SupportVectorMachine
@@ -234,8 +242,8 @@ class SVC(SupportVectorClassifier):
         (core vector machine). "auto" and "exact" are the same here. For the hinge loss they use
         "smo", or for a linear kernel and a dense X with more than 500 rows also "primal", as
         described in `NuSVC`. For the squared hinge loss, they use "smo" up to 8 000 points, and
-        otherwise "core-set". A solver object is a `BlockSMO`, a `BoxInterior` (for a linear kernel)
-        or a `CoreSet` of `mercer.solvers`.
+        otherwise, or if "smo" does not converge, "core-set". A solver object is a `BlockSMO`, a
+        `BoxInterior` (for a linear kernel) or a `CoreSet` of `mercer.solvers`.
 
     Attributes
     ----------
@@ -407,12 +415,35 @@ class SVC(SupportVectorClassifier):
             solutions = model._solve_and_set(problem, duals, note)
         return models
 
+    def _solve_and_set(self, problem: SVMProblem, duals: Duals, note: str = "") -> DualSolutions:
+        """Solve all pairs; continue with "core-set" if "smo" was chosen and does not converge."""
+        is_auto = isinstance(self.solver, str) and exact_as_auto(self.solver) == "auto"
+        if not (self._squared and is_auto and self.max_iter < 0 and np.isfinite(self.C)):
+            return super()._solve_and_set(problem, duals, note)
+        counts, log = problem.counts, self._progress_callback
+        solutions = problem.minimize_all(duals, log)
+        if solutions.reports.failed:
+            # Newton steps are much less sensitive to the scale of K.
+            core_set = CoreSet(self.tol, self.max_iter, self.max_memory)
+            values = problem.sample.evaluated(problem.kernel, self.max_memory)
+            changed = replace(problem, solver=core_set, data=values)
+            changed, found = changed.minimize_core_sets(self.C, True, None, self._duals, log)
+            gaps = [float(one.reports.certificate["gap"].sum()) for one in (found, solutions)]
+            if not found.reports.failed or gaps[0] < gaps[1]:
+                note = f"smo did not converge in {int(solutions.reports.n_iter.sum())} steps"
+                problem, solutions, counts = changed, found, changed.counts
+        self._set_fit(problem, solutions, counts, note)
+        return solutions
+
     def _duals(self, problem: SVMProblem) -> Duals:
         pairs, sample = problem.pairs, problem.sample
         members, _, signs = pairs.all_members
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
-        C = np.inf * signs**2 if self._squared else self.C * sample.counts[members]
-        return Duals(Dual.classify(signs, C), members, ends, ends)
+        C = self.C * sample.counts[members]
+        dual = Dual.classify(signs, np.full(len(C), np.inf) if self._squared else C)
+        if self._squared and np.isfinite(self.C):
+            dual = replace(dual, shift=0.5 / C)
+        return Duals(dual, members, ends, ends)
 
 
 @estimator(kw_only=True)

@@ -75,6 +75,8 @@ class _CoreSetTuning:
     # Its tolerances: for violations of the margin, and for the sum of v relative to that of |v|.
     newton_slack: float = 1e-10
     newton_sum: float = 1e-9
+    # The objective of a one-class SVM is 0 if it is below this fraction of that of the ball.
+    zero_minimum: float = 1e-10
     # The core set is limited so that this many matrices of its size fit into the memory budget.
     matrices: int = 4
     # Largest number of rounds with max_iter=-1.
@@ -287,10 +289,10 @@ class CoreSet:
         CoreSolution
             The core set and its variables.
         """
-        if problem.squared and not np.isfinite(problem.C).all():
+        if not np.isfinite(problem.C).all():
             raise ValueError(
-                "solver='core-set' needs a finite C for a squared loss, because 1 / (2 C) is added "
-                "to the diagonal of K; got C=inf. Use a large C such as 1e6, or solver='smo'"
+                "solver='core-set' needs a finite C, because with C=inf the primal objective is "
+                "infinite unless all margins are exact. Use a large C such as 1e6, or solver='smo'"
             )
         n, search = len(problem.signs), _CoreSearch(self, problem, follow)
         order = np.argsort(hash_rows(np.arange(n), 0), kind="stable")  # a random order
@@ -501,9 +503,10 @@ class _CoreSearch:
             # The objective is -norm / 2, and that of the ball is proportional to `spread`.
             spread = 0.5 * (total * float(self.v @ np.diag(self.K)) - norm)
             left = 0.5 * norm - gap
-            ratio = max(
-                1.0 + gap / spread if spread > 0 else 1.0, 0.5 * norm / left if left > 0 else np.inf
-            )
+            ratio = 1.0 + gap / spread if spread > 0 else 1.0
+            # If the hull contains the origin, the minimum is 0, and has no relative accuracy.
+            if 0.5 * norm + gap > _TUNING.zero_minimum * spread:
+                ratio = max(ratio, 0.5 * norm / left if left > 0 else np.inf)
         self.epsilon = float(np.sqrt(max(1.0, ratio)) - 1.0)
 
     def result(self) -> CoreSolution:

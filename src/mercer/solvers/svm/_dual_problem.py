@@ -61,6 +61,9 @@ class Dual:
         The group of each variable, 0 or 1, in ascending order.
     start : ndarray of shape (n_variables,)
         A feasible v.  Its sums over the groups are the fixed sums.
+    shift : ndarray of shape (n_variables,) or None, default=None
+        The positive numbers 1 / (2 C) that a squared loss has added to the diagonal of K.  The
+        duality gap is then that of the problem with the squared loss.
 
     See Also
     --------
@@ -93,6 +96,7 @@ class Dual:
     upper: np.ndarray
     groups: np.ndarray
     start: np.ndarray
+    shift: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -250,7 +254,8 @@ class Dual:
             The smaller problem.
         """
         arrays = (getattr(self, name)[variables] for name in _ARRAY_FIELDS)
-        return Dual(n, points, *arrays)
+        shift = None if self.shift is None else self.shift[variables]
+        return replace(Dual(n, points, *arrays), shift=shift)
 
     # ------------------------------------------------------------------ functions of v
 
@@ -406,6 +411,8 @@ class Dual:
         ndarray of shape (n_variables,)
             Non-negative numbers, whose sum is the gap.
         """
+        if self.shift is not None:
+            return self._squared_gap_terms(v, g - m, self.shift)
         difference, width = g - m, self.upper - self.lower
         if unbounded := not np.isfinite(width.sum()):
             # Differences that are 0 up to rounding must not be multiplied by infinite bounds.
@@ -417,6 +424,15 @@ class Dual:
         if unbounded:
             terms[difference == 0] = 0.0
         return terms
+
+    def _squared_gap_terms(
+        self, v: np.ndarray, difference: np.ndarray, shift: np.ndarray
+    ) -> np.ndarray:
+        """Return C max(0, slack)^2 - a slack + a^2 / (4 C) for a = |v| and shift = 1 / (2 C)."""
+        a, slope = np.abs(v), np.where(self.upper > 0, difference, -difference)
+        slack = shift * a - slope
+        outside = a * (0.5 * shift * a - slack)
+        return np.asarray(np.where(slack > 0, 0.5 * slope * slope / shift, outside))
 
     @staticmethod
     def hidden_violation(v: np.ndarray, largest: float, tol: float) -> float:
@@ -536,7 +552,10 @@ class Duals:
             return cls(duals[0], members, ends, point_ends)
         points = [dual.points + first for dual, first in zip(duals, point_ends, strict=False)]
         arrays = [points, *([getattr(dual, name) for dual in duals] for name in _ARRAY_FIELDS)]
-        return cls(Dual(len(members), *map(np.concatenate, arrays)), members, ends, point_ends)
+        shifts = [dual.shift for dual in duals if dual.shift is not None]
+        shift = np.concatenate(shifts) if shifts else None  # all duals have a shift, or none
+        merged = Dual(len(members), *map(np.concatenate, arrays))
+        return cls(replace(merged, shift=shift), members, ends, point_ends)
 
     def __len__(self) -> int:
         return len(self.ends) - 1

@@ -284,6 +284,7 @@ class DualSolutions(LazySequence[DualSolution]):
         width = np.add.reduceat(d.upper - d.lower, begins)
         with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced by 0
             bounds = np.where(violation > 0, violation * width, 0.0)
+        bounds = gaps if d.shift is not None else bounds
         values, free = np.empty(d.n), np.zeros(d.n, dtype=bool)
         values[d.points] = f
         coefficients = d.coefficients(v)
