@@ -695,9 +695,9 @@ ESTIMATORS = [
     KernelMachineRegressor("poisson"),
     KernelMachineClassifier(),
     KernelMachineClassifier("squared_hinge", alpha=0.1, kernel="poly"),
-    RFMRegressor(max_rounds=1, widths=[1.0]),
+    RFMRegressor(kernel=Matern(nu=1.5), max_rounds=1, widths=[1.0]),
     RFMRegressor(kernel=Matern(nu=0.5), metric="full", max_rounds=1, solver="nystroem"),
-    RFMClassifier(max_rounds=1, widths=[1.0]),
+    RFMClassifier(kernel=Matern(nu=1.5), max_rounds=1, widths=[1.0]),
     RFMClassifier(
         kernel=Laplacian(), max_rounds=1, selection="leave-one-out", class_weight="balanced"
     ),

@@ -56,6 +56,7 @@ def test_two_of_fifty_columns():
     assert importances[[3, 17]].sum() > 0.98
 
 
+@pytest.mark.long
 def test_one_direction_of_thirty():
     direction = rng.normal(size=30)
     train, test = rng.normal(size=(300, 30)), rng.normal(size=(500, 30))
@@ -189,6 +190,7 @@ def test_columns_in_other_units_give_the_same_predictions():
     np.testing.assert_allclose(moved, 10.0 * model.predict(X), atol=1e-4)
 
 
+@pytest.mark.long
 def test_search_on_a_sample_and_landmarks():
     Z = rng.normal(size=(900, 8))
     y = np.sin(2.0 * Z[:, 2]) + Z[:, 5]
