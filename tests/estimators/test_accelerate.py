@@ -297,7 +297,8 @@ def test_small_memory_budget():
 def test_verbose(capsys):
     X, y = clusters(300, 2, 3)
     accelerate(SVC().fit(X, y), verbose=1)
-    assert "candidate 1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "[accelerate] SVC, " in out and "model: expected " in out
 
 
 def test_no_gain():
