@@ -28,12 +28,12 @@ CLASSIFIERS = (
     *("SVC", "NuSVC", "GaussianProcessClassifier", "KernelFisherDiscriminant"),
     *("KernelKNeighborsClassifier", "KernelLogisticRegression", "KernelLogisticRegressionCV"),
     *("KernelMachineClassifier", "KernelPerceptron", "KernelRadiusNeighborsClassifier"),
-    "SparseKernelClassifier",
+    *("RFMClassifier", "SparseKernelClassifier"),
 )
 REGRESSORS = (
     *("SVR", "NuSVR", "GaussianProcessRegressor", "KernelKNeighborsRegressor"),
     *("KernelMachineRegressor", "KernelRecursiveLeastSquares", "KernelRidge", "KernelRidgeCV"),
-    *("OnlineKernelRegressor", "SparseKernelRegressor"),
+    *("OnlineKernelRegressor", "RFMRegressor", "SparseKernelRegressor"),
 )
 POINTS = (
     *("KernelKMeans", "KernelPCA", "Nystroem", "OneClassSVM", "ParzenDensity", "RBFSampler"),

@@ -48,6 +48,12 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "KernelRidge, krill": ("targets", {"kernel": "rbf", "solver": "krill"}),
     "KernelRidgeCV": ("targets", {"kernel": "rbf"}),
     "KernelRidgeCV, nystroem": ("targets", {"kernel": "rbf", "solver": "nystroem"}),
+    "RFMRegressor": ("targets", {"max_rounds": 1, "search_points": 200}),
+    "RFMRegressor, nystroem": (
+        "targets",
+        {"max_rounds": 1, "search_points": 200, "solver": "nystroem"},
+    ),
+    "RFMClassifier": ("labels", {"max_rounds": 1, "search_points": 200}),
     "KernelPCA": ("", {"n_components": 5, "kernel": "rbf"}),
     "KernelPCA, dense": ("", {"n_components": 5, "kernel": "rbf", "eigen_solver": "dense"}),
     "KernelPCA, krylov": (

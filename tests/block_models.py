@@ -27,9 +27,12 @@ from mercer import (
     PolynomialCountSketch,
     RandomFeatures,
     RBFSampler,
+    RFMClassifier,
+    RFMRegressor,
     SparseKernelClassifier,
     SparseKernelRegressor,
 )
+from mercer.kernels import Laplacian
 
 rng = np.random.default_rng(0)
 n, ROWS = 1500, 400
@@ -44,6 +47,8 @@ THREE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
 LANDMARKS = {"gamma": 0.3, "rank": 60}
 RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
 LOGISTIC = {"solver": "nystroem", "tol": 1e-15, **LANDMARKS}
+FEATURES = {"kernel": Laplacian(), "max_rounds": 1, "search_points": 100, "widths": [1.0]}
+FEATURES |= {"solver": "nystroem", "rank": 60}
 # each with its targets, and the methods that are compared
 MODELS = {
     "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
@@ -73,6 +78,8 @@ MODELS = {
         TWO,
         "predict_proba",
     ),
+    "rfm": (RFMRegressor(**FEATURES), PAIRS, "predict"),
+    "rfm-classes": (RFMClassifier(**FEATURES), THREE, "predict_proba"),
     "kmeans": (
         KernelKMeans(3, init=X[:3], tol=0.0, solver="nystroem", **LANDMARKS),
         None,

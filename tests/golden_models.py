@@ -72,6 +72,14 @@ MODELS = (
             lambda: mercer.KernelPerceptron(random_state=np.random.RandomState(3)).fit(X, TWO),
             NEW,
         ),
+        "intervals": (
+            lambda: (
+                KernelRidge(kernel=RBF(1.5), solver="nystroem", rank=4, random_state=0)
+                .fit(X, X[:, 0])
+                .conformalize(X, X[:, 0])
+            ),
+            NEW,
+        ),
         "core_set": (
             lambda: SVC(loss="squared_hinge", solver=CoreSet(0.01)).fit(X, THREE),
             NEW,

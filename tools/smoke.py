@@ -53,6 +53,8 @@ OPTIMISED = {
     "KernelICA": 1e3,
     "MetricMDS": 1e3,
     "NeuroScale": 1e3,
+    "RFMClassifier": 1e3,
+    "RFMRegressor": 1e3,
 }
 _FLOAT32_FACTOR = 100.0  # the same for points in float32
 # Parameters instead of the defaults.  All components of a linear kernel explain the points exactly,

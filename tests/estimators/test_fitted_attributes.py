@@ -84,7 +84,7 @@ def test_a_failed_fit_restores_the_earlier_one():
 
 
 def test_conversions_delete_what_refers_to_training_points():
-    model = KernelRidge(kernel="poly", degree=2).fit(X, Y)
+    model = KernelRidge(kernel="poly", degree=2).fit(X, Y).conformalize(X, Y)
     assert set(fitted_names(KernelRidge, per_point=True)) <= vars(model).keys()
     small = mercer.to_primal(model)
     assert not set(fitted_names(KernelRidge, per_point=True)) & vars(small).keys()

@@ -27,6 +27,7 @@ WITH_KERNEL = sorted(
 SPECIAL = {"ParzenDensity": "RBF(length_scale=2)", "ExplicitFeatures": "Polynomial(2) + Linear()"}
 SPECIAL |= {"RandomFeatures": "2*RBF(0.5)*Matern()", "GPLVM": "RBF() + White(0.1)"}
 SPECIAL |= {"BayesianGPLVM": "2*RBF(0.5)"}
+SPECIAL |= dict.fromkeys(("RFMClassifier", "RFMRegressor"), "Matern(nu=1.5)")
 TARGETS = {"KernelCCA": X**2}  # a second view with two pairs of directions
 
 

@@ -304,7 +304,7 @@ def test_a_fitted_model_does_not_change_with_its_training_objects(kind, form):
 
 
 FOR_VECTORS = ["GPLVM", "Parzen", "Random", "Explicit", "SparseKernel", "primal", "features"]
-FOR_VECTORS += ["gammas", "MetricMDS"]
+FOR_VECTORS += ["gammas", "MetricMDS", "RFM"]
 STRUCTURED = [
     model
     for model in zoo.ESTIMATORS

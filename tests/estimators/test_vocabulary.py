@@ -126,6 +126,7 @@ def test_a_solver_is_taken_as_it_is(name, solver):
 def test_every_family_of_solvers_has_objects_or_says_why_not():
     # These search over many alphas or theta, so that they have no solver of a single problem.
     searches = {"KernelFisherDiscriminant", "KernelRidgeCV", "GaussianProcessRegressor"}
+    searches |= {"RFMClassifier", "RFMRegressor"}
     direct = {"KernelCCA", "KernelPLS"}  # one decomposition, with the parameters of the estimator
     networks = {"Autoencoder"}  # the options of its solvers are parameters of the estimator
     assert SOLVERS.keys() - OBJECTS.keys() == searches | direct | networks

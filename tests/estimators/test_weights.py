@@ -102,7 +102,7 @@ def short_searches():
 
 # One model of each class, because the rules do not depend on its other parameters.
 WEIGHTED = list({type(m): m for m in reversed(zoo.ESTIMATORS) if is_weighted(m)}.values())
-CLASSIFIERS = [m for m in zoo.ESTIMATORS if "class_weight" in m.get_params()]
+CLASSIFIERS = [m for m in zoo.ESTIMATORS if "class_weight" in m.get_params() and has_rules(m)]
 NAMED = [m for m in WEIGHTED if has_rules(m)]
 by_name = {"ids": lambda m: type(m).__name__ if hasattr(m, "fit") else None}
 

@@ -38,6 +38,7 @@ from .supervised._kernel_perceptron import KernelPerceptron
 from .supervised._kernel_ridge import KernelRidge
 from .supervised._kernel_ridge_cv import KernelRidgeCV
 from .supervised._online_learning import KernelRecursiveLeastSquares, OnlineKernelRegressor
+from .supervised._recursive_feature_machine import RFMClassifier, RFMRegressor
 from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKernelRegressor
 from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -99,6 +100,8 @@ __all__ = [
     "PolynomialCountSketch",
     "ProbabilisticPCA",
     "RBFSampler",
+    "RFMClassifier",
+    "RFMRegressor",
     "RandomFeatures",
     "SkewedChi2Sampler",
     "SparseKernelClassifier",

@@ -15,6 +15,7 @@ from ..gram import CANDIDATES_PER_LANDMARK, DEFAULT_CANDIDATES, Landmarks
 
 _ROWWISE_METHODS = (  # methods whose result has one row per point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
+    *("predict_interval", "predict_set"),
     *("score_samples", "reconstruction_error", "_values"),
 )
 

@@ -518,7 +518,7 @@ class ExpansionEstimator(KernelEstimator):
 
 
 @estimator(kw_only=True)
-class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
+class DualFunctions(ExpansionEstimator):
     """Base class of estimators with functions f = sum_i a_i k(x_i, .) + b.
 
     The coefficients a are `dual_coef_`, the points x are `X_fit_`, and b is `intercept_`.
@@ -556,8 +556,13 @@ class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
 
 
 @estimator(kw_only=True)
-class DualRegressor(MultiOutputMixin, RegressorMixin, DualEstimator):
-    """Base class of regressors that predict f(x) + b."""
+class DualEstimator(NamedKernelEstimator, DualFunctions):
+    """Base class of estimators with functions f + b whose kernel may be given by name."""
+
+
+@estimator(kw_only=True)
+class DualPredictor(MultiOutputMixin, RegressorMixin, DualFunctions):
+    """Base class of regressors that predict f(x) + b, with any parameters of their kernel."""
 
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
@@ -577,6 +582,11 @@ class DualRegressor(MultiOutputMixin, RegressorMixin, DualEstimator):
         """
         values = self._values(X)
         return values[:, 0] if self._has_single_target else values
+
+
+@estimator(kw_only=True)
+class DualRegressor(DualPredictor, DualEstimator):
+    """Base class of regressors that predict f(x) + b, and whose kernel may be given by name."""
 
 
 class FeatureMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core import Points
 from ..solvers import CustomLoss, Hinge, Logistic, Loss, Softmax, SquaredHinge
-from ._kernel_estimator import DualEstimator
+from ._kernel_estimator import DualEstimator, DualFunctions
 from ._parameters import estimator, fitted, parameter, predict_method
 from ._training_sample import Sample
 
@@ -53,7 +53,7 @@ def encode_targets(
 
 
 @estimator(kw_only=True)
-class DecisionMixin(ClassifierMixin, DualEstimator):
+class DecisionFunctions(ClassifierMixin, DualFunctions):
     """Base class of classifiers that predict from decision values.
 
     A subclass of another estimator class names that class first, because its defaults of parameters
@@ -168,6 +168,11 @@ class DecisionMixin(ClassifierMixin, DualEstimator):
         if values.ndim == 1:
             return np.column_stack([log_expit(-values), log_expit(values)])
         return log_softmax(values, axis=1)
+
+
+@estimator(kw_only=True)
+class DecisionMixin(DecisionFunctions, DualEstimator):
+    """Base class of classifiers with decision values whose kernel may be given by name."""
 
 
 @estimator(kw_only=True)

@@ -227,11 +227,8 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
             *own_descriptions,
             *(name for name in names if name not in own_descriptions and name in descriptions),
         ]
-        section = [
-            "Parameters",
-            "----------",
-            *(_with_default(descriptions[n], fields[n]) for n in order),
-        ]
+        section = [_with_default(descriptions[n], fields[n]) for n in order]
+        section = ["Parameters", "----------", *section] if section else []
         after = _with_inherited_attributes(cls, after, bases)
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
         positional = [

@@ -31,7 +31,7 @@ from ._rounding import has_float32_error_bound as has_float32_error_bound
 from ._rounding import shifted_to_data as shifted_to_data
 from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
-from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
+from .algebra._input_maps import LinearMap, Map, Periodic, Select, Shift, Stretch
 from .algebra._wrappers import Bounded, Fixed, MeanOf, Normalized, Wrapper
 from .categories._category_kernels import AitchisonAitken, Equal
 from .features._explicit_features import finite_features
@@ -140,6 +140,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LinearMap",
     "LocalAlignment",
     "LocalRBF",
     "LocallyLinear",

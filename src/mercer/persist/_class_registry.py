@@ -110,6 +110,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     solvers.Reports,
     solvers.Certificate,
     solvers.FeatureBasis,
+    solvers.Calibration,
     solvers.Moments,
     solvers.ExactRidge,
     solvers.LandmarkRidge,

@@ -86,6 +86,7 @@ from .online import (
     RecursiveLeastSquares,
     Schedule,
 )
+from .ridge import Calibration as Calibration
 from .ridge import (
     Discriminants,
     ExactPath,
@@ -96,6 +97,14 @@ from .ridge import (
     RidgePath,
     Tridiagonal,
 )
+from .ridge import DualSmoother as DualSmoother
+from .ridge import check_interval_memory as check_interval_memory
+from .ridge import interval_bounds as interval_bounds
+from .ridge import interval_rank as interval_rank
+from .ridge import invert_lower as invert_lower
+from .ridge import jackknife_bounds as jackknife_bounds
+from .ridge import kernel_rows as kernel_rows
+from .ridge import warn_if_infinite as warn_if_infinite
 from .risk import (
     Absolute,
     CustomLoss,

@@ -2,8 +2,9 @@ from ._cell_notation import column_from_texts as column_from_texts  # used by me
 from ._column_contents import is_missing as is_missing  # used by mercer.app.cli
 from ._column_encoders import CategoryColumn, DateColumn, NumberColumn, TextColumn
 from ._file_formats import FORMATS
+from ._new_observations import has_observation_interval as has_observation_interval
 from ._new_observations import has_observation_std as has_observation_std  # used by mercer.app.cli
-from ._new_observations import predict_observations
+from ._new_observations import predict_observation_interval, predict_observations
 from ._open_table import open_blocks, open_table, read_table
 from ._recipe import Recipe, UnknownValuesWarning
 from ._table import Table, TableError, UnreadableColumn, as_texts, suggest_name
@@ -40,6 +41,7 @@ __all__ = [
     "label_values",
     "open_blocks",
     "open_table",
+    "predict_observation_interval",
     "predict_observations",
     "read_table",
     "suggest_name",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from inspect import signature
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from .._core import warn_caller
 from ._table import TableError
 
 
@@ -51,6 +53,56 @@ def predict_observations(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     mean, std = model.predict(X, return_std=True)
     return mean, np.sqrt(np.square(std) + _noise_variance(model))
+
+
+def predict_observation_interval(model: Any, X: Any, coverage: float) -> np.ndarray:
+    """Return intervals that contain new observations with a given probability.
+
+    These are the intervals of ``model.predict_interval``, which do not assume a distribution of the
+    noise.  If the model does not support them, for instance because it was compressed, the
+    intervals are those of Gaussian noise (`predict_observations`), with a warning.
+
+    Parameters
+    ----------
+    model : KernelRidge, GaussianProcessRegressor or SVR
+        The fitted model, with one target.
+    X : points
+        The points.
+    coverage : float
+        The probability, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        The lower and upper bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> from mercer.tables import predict_observation_interval
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> y = np.random.default_rng(0).normal(size=50)
+    >>> model = KernelRidge(alpha=10, kernel="linear", fit_intercept=True).fit(X, y)
+    >>> bounds = predict_observation_interval(model, [[0.5]], 0.9)
+    >>> bool(np.all(bounds == model.predict_interval([[0.5]], coverage=0.9)))
+    True
+    """
+    try:
+        return np.asarray(model.predict_interval(X, coverage))
+    except ValueError as why:
+        if not has_observation_std(model):
+            raise
+        reason = why
+    mean, std = predict_observations(model, X)
+    warn_caller(f"the intervals assume Gaussian noise, because {reason}")
+    factor = NormalDist().inv_cdf((1 + coverage) / 2)
+    return np.stack([mean - factor * std, mean + factor * std], axis=1)
+
+
+def has_observation_interval(model: Any) -> bool:
+    """Return True if `predict_observation_interval` supports a model."""
+    return has_observation_std(model) or hasattr(model, "calibration_scores_")
 
 
 def has_observation_std(model: Any) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 import mercer as library
 from mercer import load as load_trained
-from mercer.tables import predict_observations, read_table
+from mercer.tables import predict_observation_interval, predict_observations, read_table
 
 
 def columns(text):
@@ -59,8 +59,30 @@ def test_intervals_contain_new_observations(noisy, name):
     y = read_table("test.csv").columns["y"]
     lower, upper, std = (np.array(told[key], float) for key in ("lower", "upper", "std"))
     assert 0.85 < np.mean((lower < y) & (y < upper)) < 0.95
-    np.testing.assert_allclose(upper - lower, 2 * 1.6448536 * std, rtol=1e-6)
+    np.testing.assert_allclose(np.mean(upper - lower), 2 * 1.645 * np.mean(std), rtol=0.1)
+    trained = load_trained("m.mercer")
+    new = trained.recipe.transform("test.csv")
+    bounds = trained.estimator.predict_interval(new, 0.9)
+    np.testing.assert_allclose(np.stack([lower, upper], axis=1), bounds, rtol=1e-9)
     assert run(noisy(*options, "--show-code").out) == done.out
+
+
+def test_intervals_without_leave_one_out_models_assume_gaussian_noise():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 1)), rng.normal(size=50)
+    process = library.GaussianProcessRegressor("RBF(1.0) + White(0.1)", solver="cg", rank=5)
+    process.set_params(optimizer=None).fit(X, y)
+    with pytest.warns(UserWarning, match="assume Gaussian noise, because .* solver='cg'"):
+        bounds = predict_observation_interval(process, X, 0.9)
+    mean, std = predict_observations(process, X)
+    np.testing.assert_allclose(bounds[:, 1], mean + 1.6448536 * std, rtol=1e-6)
+    vectors = library.SVR().fit(X, y)
+    with pytest.raises(ValueError, match="conformalize"):
+        predict_observation_interval(vectors, X, 0.9)
+    vectors.conformalize(X, y)
+    np.testing.assert_array_equal(
+        predict_observation_interval(vectors, X, 0.9), vectors.predict_interval(X, 0.9)
+    )
 
 
 def test_standard_deviations_include_the_noise():

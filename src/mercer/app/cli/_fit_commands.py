@@ -54,6 +54,8 @@ METHODS: dict[str, tuple[str, str, dict[str, object]]] = {
         "numbers",
         {"kernel": f"{RBF} + White(noise=0.1)", "normalize_y": True},
     ),
+    "rfm": ("RFMRegressor", "numbers", {"kernel": "auto"}),
+    "rfm-classes": ("RFMClassifier", "labels", {"kernel": "auto"}),
     "logistic": ("KernelLogisticRegression", "labels", {}),
     "svc": ("SVC", "labels", {}),
     "svr": ("SVR", "numbers", {}),
@@ -106,7 +108,9 @@ class MethodOptions(ModelOptions):
             _ = source.shape  # reads the file
         if self.target is None and targets:
             raise missing_target(source, method, labels=targets == "labels")
-        return source, self.data.recipe(source, parameters.get("kernel"), self.target)
+        kernel = parameters.get("kernel")
+        kernel = RBF if kernel == "auto" else kernel  # the estimator compares kernels on vectors
+        return source, self.data.recipe(source, kernel, self.target)
 
 
 _method_group = grouped(
@@ -466,7 +470,7 @@ def score(
 ) -> None:
     r"""Cross-validate a method, or score a saved model.
 
-    MODEL is a method (ridge, gp, logistic, svc, svr or fisher), which is cross-validated, or a
+    MODEL is a method for a target (see `mercer fit --help`), which is cross-validated, or a
     model file written by `mercer fit`. Cross-validation fits the preprocessing on the training rows
     of each fold.
 
@@ -609,6 +613,10 @@ def tune(
     cls, parameters, targets = options.estimator(method)
     if not targets:
         raise _no_target(method, "optimise")
+    if METHODS[method][2].get("kernel") == "auto":
+        raise click.UsageError(
+            f"{method} chooses all its parameters during the fit; use mercer fit {method}"
+        )
     source, recipe = options.open(session, method, parameters)
     with session.reading(source):
         table, recipe = read_table(session, source, recipe)

@@ -214,7 +214,8 @@ class RowResults:
         blocks += ", recipe.notations_"
         several = len(sources) > 1
         used = {"open_table"} | ({"Table", "column_from_texts"} if several else set())
-        used |= {"predict_observations"} if "predict_observations" in code else set()
+        helpers = ("predict_observations", "predict_observation_interval")
+        used |= {name for name in helpers if f"{name}(" in code}
         names = ", ".join(sorted(used, key=lambda name: (name != "Table", name)))
         if several:
             options = ", ".join(filter(None, ["path", keyword_code(self.data.read_options)]))
@@ -317,9 +318,11 @@ def predict(
     contain the target. If there are several files, the first column is the name of the file.
 
     --std and --interval describe a new observation, for all models that support them (ridge and
-    gp): they include the uncertainty of the fitted function and the noise of one observation. They
-    assume Gaussian noise. For ridge, the noise variance is proportional to alpha, so choose alpha
-    with `mercer tune` first.
+    gp): they include the uncertainty of the fitted function and the noise of one observation. The
+    intervals are computed from leave-one-out errors (jackknife+). They do not assume a distribution
+    of the noise, but the new rows must come from the same distribution as the training rows. The
+    standard deviations assume Gaussian noise; for ridge, the noise variance is proportional to
+    alpha, so choose alpha with `mercer tune` first.
 
     \b
     Examples:
@@ -328,17 +331,12 @@ def predict(
       mercer predict model.mercer houses.csv new-houses.csv --keep id -o predictions.parquet
     """
     code = 'values = {"prediction": model.predict(X)}'
-    if std or interval is not None:
-        code = (
-            "prediction, deviation = predict_observations(model, X)\n"
-            'values = {"prediction": prediction}'
-        )
-        code += '\nvalues["std"] = deviation' if std else ""
-    factor = 0.0 if interval is None else _normal_quantile(interval)
+    if std:
+        code += '\nvalues["std"] = predict_observations(model, X)[1]'
     if interval is not None:
         code += (
-            f'\nvalues |= {{"lower": prediction - {factor!r} * deviation, '
-            f'"upper": prediction + {factor!r} * deviation}}'
+            f"\nlower, upper = predict_observation_interval(model, X, {interval!r}).T"
+            '\nvalues |= {"lower": lower, "upper": upper}'
         )
     if proba:
         code += (
@@ -347,8 +345,10 @@ def predict(
 
     def check(estimator: Any) -> None:
         name = type(estimator).__name__
-        flags = " and ".join(["--std"] * std + ["--interval"] * (interval is not None))
-        if flags and not tables.has_observation_std(estimator):
+        missing = ["--std"] * (std and not tables.has_observation_std(estimator))
+        if interval is not None and not tables.has_observation_interval(estimator):
+            missing.append("--interval")
+        if flags := " and ".join(missing):
             instead = "use a model from `mercer fit ridge` or `mercer fit gp`"
             if hasattr(estimator, "classes_"):
                 instead = "it predicts labels; for probabilities, use --proba with a model from "
@@ -364,27 +364,18 @@ def predict(
 
     def values(loaded: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(loaded, "predict", "mercer transform")
-        if std or interval is not None:
-            prediction, deviation = tables.predict_observations(fitted, X)
-            columns = {"prediction": prediction} | ({"std": deviation} if std else {})
-            if interval is not None:
-                columns["lower"] = prediction - factor * deviation
-                columns["upper"] = prediction + factor * deviation
-        else:
-            columns = {"prediction": fitted.predict(X)}
+        columns = {"prediction": fitted.predict(X)}
+        if std:
+            columns["std"] = tables.predict_observations(fitted, X)[1]
+        if interval is not None:
+            bounds = tables.predict_observation_interval(fitted, X, interval)
+            columns["lower"], columns["upper"] = bounds.T
         if proba:
             p = fitted.predict_proba(X)
             columns |= {f"p({c})": p_c for c, p_c in zip(fitted.classes_, p.T, strict=True)}
         return columns
 
     results.write(session, values, code, check)
-
-
-def _normal_quantile(probability: float) -> float:
-    """Return z such that a normal variable is within z standard deviations with `probability`."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1 + probability) / 2)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from ...solvers import Report, tile_bytes, worst_report
 from .._kernel_estimator import Seed, Shrink, SklearnGPKernel
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._plan_method import n_of
+from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
 
@@ -79,7 +80,7 @@ class LatentProcess:
 
 
 @estimator()
-class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
+class GaussianProcessClassifier(PredictionSetMixin, ClassifierMixin, GaussianProcess):
     """Gaussian process classification.
 
     For two classes, p(y = 1 | x) = E[1 / (1 + exp(-f(x)))] with a Gaussian process f with

@@ -18,12 +18,16 @@ from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
 from ...solvers import (
+    DualSmoother,
     Option,
     Plan,
+    check_interval_memory,
     cost_of_entries,
+    kernel_rows,
     landmark_bytes,
     plan_exact_or_landmarks,
     tile_bytes,
+    warn_if_infinite,
 )
 from .._kernel_estimator import LandmarkMixin, Shrink
 from .._parameters import (
@@ -36,6 +40,7 @@ from .._parameters import (
     solver,
 )
 from .._plan_method import n_of
+from .._prediction_intervals import IntervalMixin, reject_without_points
 from .._training_sample import Sample
 from ._gp_kernel_parameters import (
     GaussianProcess,
@@ -48,7 +53,9 @@ _EPS = np.finfo(float).eps
 
 
 @estimator()
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, GaussianProcess):
+class GaussianProcessRegressor(
+    IntervalMixin, MultiOutputMixin, RegressorMixin, LandmarkMixin, GaussianProcess
+):
     """Gaussian process regression.
 
     The model is y = f(x) + noise with a Gaussian process f with covariance k. The hyper-parameters
@@ -454,6 +461,44 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         return _drop_single_target_axis(means), _drop_single_target_axis(
             variances[:, None] * self._y_train_std**2
         )
+
+    @property
+    def _has_single_target(self) -> bool:
+        """Whether predictions are one-dimensional."""
+        return len(self._y_train_mean) == 1
+
+    def _jackknife_bounds(self, X: Points, coverage: float) -> np.ndarray:
+        X = self._check_points(X, reset=False)
+        what = "prediction intervals by the jackknife+"
+        reject_without_points(self, what)
+        objective, Y = self._spelled.objective, self.y_train_.reshape(len(self.y_train_), -1)
+        covariance: Any = self.covariance_
+        if expects_precomputed_rows(covariance):
+            raise ValueError(
+                f"{what} need the kernel values between the training points; use "
+                f"kernel=Precomputed(K) with the matrix K of all points, and indices as X"
+            )
+        if isinstance(objective, gp.MarginalLikelihood):
+            warn_if_infinite(len(Y), coverage)
+            check_interval_memory(len(Y), self.max_memory)
+            smoother = DualSmoother(covariance.inverse_factor, Y)
+            bounds = np.empty((length(X), Y.shape[1], 2))
+            rows = kernel_rows(covariance.kernel, X, covariance.points, self.max_memory)
+            for index, K in rows:
+                bounds[index] = smoother.bounds(K, coverage)
+        elif isinstance(objective, gp.InducingBound):
+            theta = self._spelled.translation.to_internal(self.kernel_.theta)
+            ridge = objective.ridge(theta)
+            warn_if_infinite(ridge.n_left_out, coverage)
+            bounds = ridge.intervals(X, coverage)
+        else:
+            raise ValueError(
+                f"{what} need a factorisation, which solver={self.solver!r} does not compute; fit "
+                f"with solver='cholesky' or 'nystroem', or use `conformalize` with data that were "
+                f"not used in `fit`"
+            )
+        out: np.ndarray = bounds * self._y_train_std[:, None] + self._y_train_mean[:, None]
+        return out
 
     def sample_y(self, X: Points, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
         """Draw random functions from the process and return their values at X.

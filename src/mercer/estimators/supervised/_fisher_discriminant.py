@@ -29,6 +29,7 @@ from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import DecisionMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._plan_method import n_of
+from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample
 
 _RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
@@ -50,7 +51,11 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkMixin, DecisionMixin
+    PredictionSetMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LandmarkMixin,
+    DecisionMixin,
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 

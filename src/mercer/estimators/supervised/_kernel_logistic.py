@@ -35,6 +35,7 @@ from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import estimator, fit_method, fitted, parameter, solver
 from .._plan_method import n_of
+from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
@@ -71,7 +72,7 @@ def _encode_labels(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 @estimator(kw_only=True)
-class LogisticEstimator(LandmarkMixin, WeightedClassifierMixin):
+class LogisticEstimator(PredictionSetMixin, LandmarkMixin, WeightedClassifierMixin):
     """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters

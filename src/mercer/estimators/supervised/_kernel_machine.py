@@ -44,6 +44,7 @@ from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._plan_method import n_of
+from .._prediction_intervals import IntervalMixin, PredictionSetMixin
 from .._training_sample import Sample
 
 # Parameter constraint: a user-defined loss is an object with these methods.
@@ -198,7 +199,9 @@ _REGRESSION_LOSSES = {"squared", "absolute", "huber", "quantile", "epsilon_insen
 
 
 @estimator()
-class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEstimator):
+class KernelMachineRegressor(
+    IntervalMixin, MultiOutputMixin, RegressorMixin, RegularisedRiskEstimator
+):
     """Kernel regression with any convex loss and any increasing penalty.
 
     Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
@@ -378,6 +381,12 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
                 values = np.exp(values)
         return values
 
+    def _prediction_range(self, X: Points) -> np.ndarray:
+        if self._columns is None:
+            return super()._prediction_range(X)
+        quantiles = np.sort(self.predict(X), axis=1)  # the outermost quantiles are the bounds
+        return quantiles[:, [0, -1]]
+
     def score(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
@@ -477,7 +486,9 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
 
 
 @estimator()
-class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin):
+class KernelMachineClassifier(
+    PredictionSetMixin, RegularisedRiskEstimator, WeightedClassifierMixin
+):
     """Kernel classification with any convex loss and any increasing penalty.
 
     Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, check_budget, length, take
-from ...expansion import Expansion, Primal
+from ...expansion import Expansion
 from ...kernels import Kernel, unwrap
-from ...solvers import ExactRidge, LandmarkRidge, Plan, plan_ridge
+from ...solvers import ExactRidge, LandmarkRidge, Plan, plan_ridge, warn_if_infinite
 from .._blockwise import require_products
 from .._kernel_estimator import DualRegressor, LandmarkMixin
 from .._parameters import (
@@ -26,11 +26,12 @@ from .._parameters import (
     solver,
 )
 from .._plan_method import n_of
+from .._prediction_intervals import IntervalMixin, reject_without_points
 from .._training_sample import Sample
 
 
 @estimator(kw_only=True)
-class RidgeEstimator(LandmarkMixin, DualRegressor):
+class RidgeEstimator(IntervalMixin, LandmarkMixin, DualRegressor):
     """Base class of KernelRidge and KernelRidgeCV.
 
     Parameters
@@ -44,6 +45,8 @@ class RidgeEstimator(LandmarkMixin, DualRegressor):
 
     fit_intercept: bool = parameter("boolean", default=False)
     solver: Any = solver("nystroem", default="auto")
+
+    _ridge: ExactRidge | LandmarkRidge = fitted(per_point=True)
 
     @property
     def _on_landmarks(self) -> bool:
@@ -73,6 +76,27 @@ class RidgeEstimator(LandmarkMixin, DualRegressor):
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
         return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
+
+    def _jackknife_bounds(self, X: Points, coverage: float) -> np.ndarray:
+        X = self._check_new(X)
+        self._require_points("prediction intervals by the jackknife+")
+        ridge = getattr(self, "_ridge", None)
+        if ridge is None:
+            raise ValueError(
+                "the model contains no targets, because it was saved by an earlier version; fit "
+                "it again, or use `conformalize` with data that were not used in `fit`"
+            )
+        warn_if_infinite(ridge.n_left_out, coverage)
+        return np.asarray(ridge.intervals(X, coverage))
+
+    def _require_points(self, what: str) -> None:
+        """Raise an error if the training points, needed for `what`, are not stored."""
+        if self._precomputed:
+            raise ValueError(
+                f"{what} need the kernel matrix of the training points, which is not stored for "
+                f"kernel='precomputed'; use kernel=Precomputed(K) and indices as points"
+            )
+        reject_without_points(self, what)
 
 
 @estimator()
@@ -159,7 +183,6 @@ class KernelRidge(RidgeEstimator):
     )
 
     solver_: Any = fitted()
-    _ridge: ExactRidge | LandmarkRidge = fitted(per_point=True)
     _places: np.ndarray = fitted(per_point=True)
 
     def _plan(self, sample: Sample) -> Plan:
@@ -224,6 +247,9 @@ class KernelRidge(RidgeEstimator):
         self._set_expansion(f, b, sample.flat)
         self.solver_, self.report_ = ridge.chosen, ridge.report
         if sample.values is None:  # otherwise it contains the matrix, which must not be stored
+            if isinstance(ridge, LandmarkRidge):
+                seen = sample.subsample
+                ridge.calibrate(None, seen.points, seen.targets, seen.weights)
             self._ridge = ridge
         return self
 
@@ -323,23 +349,6 @@ class KernelRidge(RidgeEstimator):
             positions[selected[has_weight]]
         )
         return Expansion(self.kernel_, self.X_fit_, coefficients)
-
-    def _require_points(self, what: str) -> None:
-        """Raise an error if the training points, needed for `what`, are not stored."""
-        if self._precomputed:
-            raise ValueError(
-                f"{what} need the kernel matrix of the training points, which is not stored for "
-                f"kernel='precomputed'; use kernel=Precomputed(K) and indices as points"
-            )
-        if self.reduction_ is not None:
-            raise ValueError(
-                f"{what} are not available for a compressed model; use the original model"
-            )
-        if isinstance(self.expansion_, Primal):
-            raise ValueError(
-                f"{what} are not available after to_primal, because the model stores no points; "
-                f"use the original model"
-            )
 
 
 def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:

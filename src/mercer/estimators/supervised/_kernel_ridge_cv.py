@@ -17,7 +17,16 @@ from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel, Linear
-from ...solvers import ExactPath, Plan, RidgePath, Status, plan_exact_or_landmarks, warn_inaccurate
+from ...solvers import (
+    ExactPath,
+    LandmarkRidge,
+    NystroemPath,
+    Plan,
+    RidgePath,
+    Status,
+    plan_exact_or_landmarks,
+    warn_inaccurate,
+)
 from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter
 from .._plan_method import n_of
 from .._training_sample import Sample, check_positive_numbers, split_folds
@@ -177,6 +186,12 @@ class KernelRidgeCV(RidgeEstimator):
         else:
             f = sample.expansion(self.kernel_, solution.A)
         self._set_expansion(f, solution.b, sample.flat)
+        if sample.values is None:  # otherwise it contains the matrix, which must not be stored
+            self._ridge = self._problem(self.kernel_, sample, alphas)
+            if isinstance(self._ridge, LandmarkRidge):
+                seen = sample.subsample
+                data = seen.points, seen.targets, seen.weights
+                self._ridge.calibrate(solution.path, *data)
         per_target = self.alpha_per_target and not sample.flat
         self.report_, self.alpha_ = solution.report, alphas if per_target else float(alphas[0])
         self.best_score_ = best.scores.max(axis=0) if per_target else best.best
@@ -215,6 +230,8 @@ class KernelRidgeCV(RidgeEstimator):
         solution = ExpansionSolution(
             path.points, *path.solve_each(self.alphas_[chosen], warn=False)
         )
+        if isinstance(path, NystroemPath):  # prediction intervals need the small factors
+            solution = solution._replace(path=path.without_data())
         return AlphaSearchResult(scores, chosen, solution)
 
     # ------------------------------------------------------------------ the search
@@ -406,7 +423,8 @@ class KernelRidgeCV(RidgeEstimator):
         """Fit to all points with the best alpha, after cross-validation over folds."""
         problem = self._problem(kernel, data.doubled(), alphas)
         A, b = problem.solve()
-        return ExpansionSolution(getattr(problem, "points", None), A, b, problem.report)
+        points, path = getattr(problem, "points", None), getattr(problem, "_path", None)
+        return ExpansionSolution(points, A, b, problem.report, path)
 
     # ------------------------------------------------------------------ fitted attributes
 
@@ -437,6 +455,7 @@ class ExpansionSolution(NamedTuple):
     A: np.ndarray
     b: np.ndarray
     report: Any
+    path: NystroemPath | None = None  # for landmarks
 
 
 class AlphaSearchResult(NamedTuple):

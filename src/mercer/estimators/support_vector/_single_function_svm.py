@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core import Points
 from ...solvers import BlockSMO, BoxInterior, CoreSet, Dual, Duals, DualSolutions
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from .._prediction_intervals import IntervalMixin
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
@@ -21,7 +22,7 @@ from ._svm_training import SVMProblem
 _RHO_SLACK = 1e-8
 
 
-class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
+class _SupportVectorRegressor(IntervalMixin, RegressorMixin, SupportVectorMachine):
     """Base class of SVR and NuSVR."""
 
     @fit_method

@@ -24,6 +24,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._prediction_intervals import PredictionSetMixin
 from .._training_sample import Sample, class_weights
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem, class_pairs, votes_of_pairs
@@ -32,7 +33,7 @@ _MIN_RELATIVE_MARGIN = 1e-12  # smaller margins rho, relative to max |f|, are ro
 
 
 @estimator(kw_only=True)
-class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
+class SupportVectorClassifier(PredictionSetMixin, ClassifierMixin, SupportVectorMachine):
     """Base class of SVC and NuSVC: one function for each pair of classes, which vote.
 
     Parameters
@@ -153,6 +154,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             return values[:, 0]
         if self.decision_function_shape == "ovo":
             return values
+        return self._by_class(values)
+
+    def _values_by_class(self, X: Points) -> np.ndarray:
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return np.column_stack([-values[:, 0], values[:, 0]])
         return self._by_class(values)
 
     @predict_method

@@ -249,6 +249,7 @@ class Stretch(TransformedPoints):
     See Also
     --------
     Select : Uses some of the columns only.
+    LinearMap : Multiplies by a matrix.
     Shift : Subtracts an offset.
     RBF : Has its own length scale, one number or one per column.
 
@@ -375,6 +376,72 @@ class Shift(TransformedPoints):
 
     def _per_column(self, columns: int) -> float | np.ndarray:
         return scalar_or_per_column("Shift", self.offset, columns, "offsets")
+
+
+@node
+class LinearMap(TransformedPoints):
+    """Apply a kernel to the products of the points with a matrix, such as a learned metric.
+
+        k(x, z) = k_1(A^T x, A^T z)
+
+    A radial kernel k_1 becomes a function of the Mahalanobis distance with the metric M = A A^T,
+    |A^T (x - z)|^2 = (x - z)^T M (x - z).  If A has fewer columns than rows, the kernel ignores
+    the directions that are orthogonal to the columns of A.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 on the mapped points, which have r columns.
+    A : array-like of shape (d, r)
+        The matrix.  It is not tunable.
+
+    See Also
+    --------
+    Stretch : A is diagonal, with tunable length scales.
+    Bilinear : The inner product x^T M z.
+    mercer.RFMRegressor : Learns A from the gradients of the fitted function.
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural networks
+    and backpropagation-free machine learning models", Science 383, 2024.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, LinearMap
+    >>> k = LinearMap(RBF(), A=[[1.0], [1.0]])  # depends only on x_1 + x_2
+    >>> k([[1.0, 2.0]], [[2.0, 1.0], [2.0, 2.0]]).round(4)
+    array([[1.    , 0.6065]])
+    """
+
+    A: Any = ()
+
+    def _check(self) -> None:
+        A = np.array(self.A, dtype=float)  # a copy, which is read-only
+        if A.ndim != 2 or not A.size:
+            raise ValueError(f"LinearMap: A must have shape (d, r), got {A.shape}")
+        if not np.isfinite(A).all():
+            raise ValueError("LinearMap: A contains NaN or infinite entries")
+        A.setflags(write=False)
+        object.__setattr__(self, "A", A)
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(inner[0], kind="vectors", on_vectors=True)
+
+    @property
+    def _max_columns(self) -> float:
+        return float(self.A.shape[1])
+
+    def _transform(self, X: Points) -> Points:
+        X = as_vectors(X, "LinearMap")
+        if X.shape[1] != len(self.A):
+            raise ValueError(
+                f"LinearMap: A has {len(self.A)} rows, but the points have {X.shape[1]} columns"
+            )
+        return np.asarray(X @ self.A.astype(X.dtype, copy=False))
+
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
+        return np.asarray(G @ self.A.T)
 
 
 @node

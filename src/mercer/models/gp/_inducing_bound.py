@@ -60,7 +60,7 @@ from ...gram import (
     solve_triangular_rows,
 )
 from ...kernels import Kernel, as_index_kernel, prepare_pair
-from ...solvers import Report, Status
+from ...solvers import LandmarkRidge, NystroemPath, Report, Status
 from ._gp_objective import Objective, Theta, diagonal_pullback, latent_and_noise, without_noise
 from ._posterior import Conditioned, Posterior
 
@@ -668,6 +668,27 @@ class InducingBound(InducingPointObjective):
         mean = Expansion(kernel, Q.map.points, Q.whiten(factor.weights))
         covariance = Conditioned(kernel, Q.map.points, Q.map.factor, factor.R.T)
         return Posterior(mean, covariance, report)
+
+    def ridge(self, theta: Theta = None) -> LandmarkRidge:
+        """Return the ridge regression on the landmarks whose predictions are the posterior mean.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            The logarithms of the p free kernel parameters; by default, those of `kernel`.
+
+        Returns
+        -------
+        LandmarkRidge
+            The problem with ridge penalty 1 and the inverse noise variances as weights, solved,
+            from which prediction intervals can be computed.
+        """
+        Q = self._projection(theta)
+        data = Q.X, self.Y, 1.0 / Q.total_noise
+        problem = LandmarkRidge(Q.kernel, *data, np.ones(self.Y.shape[1]), intercept=False)
+        path = NystroemPath(Q.map, *data, intercept=False, max_memory=self.max_memory)
+        problem.calibrate(path.without_data(), *data)
+        return problem
 
     # ------------------------------------------------------------------ computations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable as Function
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..._core.linalg import solve_triangular
 from ...expansion import Expansion, cross_kernel_cached
 from ...gram import solve_triangular_rows
 from ...kernels import Kernel, Prepared, Properties, child, node, prepare_pair
-from ...solvers import Report
+from ...solvers import Report, invert_lower
 
 _CHUNK_ROWS = 512  # number of points whose rows k_S(x) are in memory at a time
 # Negative variances up to this size, relative to k(x, x), are normal rounding errors; they are set
@@ -208,6 +209,11 @@ class Conditioned(PosteriorKernel):
         order = 0 if lowest >= -1e-10 * np.abs(K).max() else None
         rule, bound = "Schur complement, since L L^T >= K_SS", inner[0].diagonal_bound
         return Properties.of(inner, rule, order, diagonal_bound=bound)
+
+    @cached_property
+    def inverse_factor(self) -> np.ndarray:
+        """The inverse of the Cholesky factor L, which leave-one-out predictions need."""
+        return invert_lower(self.factor)
 
     # ------------------------------------------------------------------ evaluation
 

@@ -304,6 +304,33 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive, or the matrix is singular to working precision.
         """
+        return self._factorize(gram, shift, overwrite)
+
+    def lower_factor(
+        self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False
+    ) -> np.ndarray:
+        """Return the lower Cholesky factor L of K + diag(shift).
+
+        The parameters and errors are those of `factorize`.
+
+        Parameters
+        ----------
+        gram : GramOperator
+            The symmetric matrix K.
+        shift : float or ndarray of shape (n,), default=0.0
+            Non-negative numbers that are added to the diagonal of K.
+        overwrite : bool, default=False
+            Overwrite the array of `gram` instead of copying it.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            L in the lower triangle, in Fortran order; the upper triangle is undefined.
+        """
+        L: np.ndarray = self._factorize(gram, shift, overwrite).L
+        return L
+
+    def _factorize(self, gram: GramOperator, shift: Any, overwrite: bool) -> _CholeskyFactor:
         shift = check_shift(gram, shift)  # check now, before the array of K is overwritten
         return _CholeskyFactor(repr(self), gram_to_array(gram, overwrite), shift)
 
@@ -317,10 +344,10 @@ class _CholeskyFactor(Factor):
         super().__init__(solver, len(K), K.dtype)
         self._A = InPlaceSymmetric(K, shift)
         norm = lapack_routine("lange", K)("1", self._A.work)
-        self._L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
+        self.L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
         if info > 0:
             raise self._failure(f"pivot {info} of {len(K)} is not positive", norm, shift)
-        self._rcond, _ = lapack_routine("pocon", K)(self._L, norm, uplo="L")
+        self._rcond, _ = lapack_routine("pocon", K)(self.L, norm, uplo="L")
         if self._rcond < np.finfo(K.dtype).eps:
             raise self._failure(
                 f"the reciprocal condition number is {self._rcond:.1e}, below machine epsilon",
@@ -338,8 +365,8 @@ class _CholeskyFactor(Factor):
         )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        rhs = y.astype(self._L.dtype, copy=False)
-        a, _ = lapack_routine("potrs", self._L)(self._L, rhs, lower=1)
+        rhs = y.astype(self.L.dtype, copy=False)
+        a, _ = lapack_routine("potrs", self.L)(self.L, rhs, lower=1)
         a = np.ascontiguousarray(a)
         return a, y - self._A.times(a)
 
@@ -347,18 +374,18 @@ class _CholeskyFactor(Factor):
         return {"rcond": float(self._rcond)}
 
     def logdet(self) -> float:
-        return 2.0 * float(np.sum(np.log(self._L.diagonal().astype(float))))
+        return 2.0 * float(np.sum(np.log(self.L.diagonal().astype(float))))
 
     def inverse_diagonal(self) -> np.ndarray:
         # (A^-1)_ii = |column i of L^-1|^2.  Blocks of columns avoid a second n x n matrix.
-        n = len(self._L)
+        n = len(self.L)
         out = np.empty(n)
-        trtrs = lapack_routine("trtrs", self._L)
+        trtrs = lapack_routine("trtrs", self.L)
         for start in range(0, n, 256):
             stop = min(start + 256, n)
-            E = np.zeros((n, stop - start), dtype=self._L.dtype, order="F")
+            E = np.zeros((n, stop - start), dtype=self.L.dtype, order="F")
             E[np.arange(start, stop), np.arange(stop - start)] = 1.0
-            columns, _ = trtrs(self._L, E, lower=1, overwrite_b=1)
+            columns, _ = trtrs(self.L, E, lower=1, overwrite_b=1)
             out[start:stop] = np.einsum("ij,ij->j", columns, columns)
         return out
 

@@ -51,6 +51,7 @@ from ..linear import (
     solve_with_intercept,
     warn_inaccurate,
 )
+from ._jackknife import jackknife_bounds
 from ._tridiagonal import Tridiagonal
 
 _MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits memory
@@ -325,6 +326,14 @@ class ExactPath(RidgePath):
         return *solve_with_intercept(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
+class Calibration(NamedTuple):
+    """Training points that are left out, one at a time, for prediction intervals."""
+
+    X: Points
+    Y: np.ndarray  # shape (n, q)
+    weights: np.ndarray  # shape (n,)
+
+
 class _ErrorsFromFeatures(NamedTuple):
     """Computes the errors y - f(x) - b of points from their features, for all alphas at once."""
 
@@ -349,6 +358,24 @@ class _ErrorsFromFeatures(NamedTuple):
         h = weights[:, None] * (Z @ self.inverse + self.constant)
         residuals: np.ndarray = gap / (1.0 - h)[:, :, None]
         return residuals
+
+    def bounds(
+        self,
+        F: np.ndarray,
+        left_out: np.ndarray,
+        errors: np.ndarray,
+        w: np.ndarray,
+        coverage: float,
+    ) -> np.ndarray:
+        """Return jackknife+ intervals of points with features F for one alpha, (n_rows, q, 2).
+
+        `left_out` contains the features of the calibration points, `errors` their leave-one-out
+        errors, and w their weights.
+        """
+        Z = self._rotate(F)
+        f = Z @ self.solutions + self.mean[len(self.V) :]
+        psi = (Z * self.inverse[:, 0]) @ self._rotate(left_out).T + self.constant
+        return jackknife_bounds(f, psi * w, errors, coverage)
 
     def _rotate(self, F: np.ndarray) -> np.ndarray:
         projected: np.ndarray = (F - self.mean[: len(self.V)]) @ self.V
@@ -576,6 +603,39 @@ class NystroemPath(RidgePath):
         """
         Z = (F - self._mean[: len(self.phi)]) @ self._V
         return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
+
+    @one_blas_thread
+    def intervals(
+        self, Z: Points, calibration: Calibration, alpha: float, coverage: float
+    ) -> np.ndarray:
+        """Return prediction intervals by the jackknife+, in which calibration points are left out.
+
+        The jackknife+ remains valid if only a random sample of the training points is left out, one
+        at a time, while all others are used in every fit.
+
+        Parameters
+        ----------
+        Z : points
+            The new points, r of them.
+        calibration : Calibration
+            A random sample of the training points.
+        alpha : float
+            The ridge penalty.
+        coverage : float
+            The nominal coverage, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (r, q, 2)
+            The bounds for each target.
+        """
+        model, F = self._errors(np.array([alpha])), self.phi.features(calibration.X)
+        w, Y = calibration.weights, calibration.Y
+        errors = model.leave_one_out(F, Y, w)[:, 0]
+        out = np.empty((length(Z), Y.shape[1], 2))
+        for rows, features in self.phi.blocks(Z, _STRIP_ROWS):
+            out[rows] = model.bounds(features, F, errors, w, coverage)
+        return out
 
     @property
     def _floor(self) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..._core import (
     check_threads,
     entry_point,
     length,
+    take,
     warn_caller,
 )
 from ...blocks import Blocks
@@ -36,11 +38,15 @@ from ...kernels import Kernel, Precomputed
 from .._choose_solver import LINEAR, choose
 from .._report import Report, Status, worst_report
 from ..eigen import LowRankEigen
-from ..linear import BorderedSystem, LeastSquares
-from ._ridge_path import NystroemPath, solve_per_target
+from ..linear import BorderedSystem, Cholesky, LeastSquares
+from ._jackknife import DualSmoother, check_interval_memory, invert_lower
+from ._ridge_path import Calibration, NystroemPath, solve_per_target
 from ._sketched_cg import Krill
 
-_CROSS_KERNEL_BYTES = 2**25  # bytes of k(Z, X) that `ExactRidge.variance` computes at a time
+_CROSS_KERNEL_BYTES = 2**25  # bytes of k(Z, X) that `ExactRidge` computes at a time
+# The maximum number of calibration points that `LandmarkRidge` stores.  With 2000 of them, the
+# standard deviation of the coverage over training samples is 0.7 % at a coverage of 90 %.
+_MAX_CALIBRATION_POINTS = 2000
 
 
 @dataclass(eq=False)
@@ -120,7 +126,7 @@ class ExactRidge(_RidgeProblem):
 
     def __getstate__(self) -> dict[str, object]:
         # Omit the factorisations, which are large and can be recomputed.
-        return {**self.__dict__, "_kept": {}, "log": None}
+        return {**self.__dict__, "_kept": {}, "_smoothers": {}, "log": None}
 
     def solve(self, workers: Blocks | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients and the intercepts.
@@ -200,17 +206,78 @@ class ExactRidge(_RidgeProblem):
         """
         variance = np.empty((length(Z), len(self.alphas)))
         variance[:] = self.kernel.diag(Z)[:, None]
-        # Use a small part of the memory budget, because the solve needs memory too.
-        block = min(_CROSS_KERNEL_BYTES, budget_in_bytes(self.max_memory) // 32)
-        tiles, step = TiledGram(self.kernel, Z, self.X), max(1, block // (8 * length(self.X)))
         for solution in self._solutions(keep=True):
             self._require_definite(solution, "standard deviations")
-            for start in range(0, len(variance), step):
-                rows = np.arange(start, min(start + step, len(variance)))
-                explained = solution.system.explained(tiles.rows(rows).T)
+            for rows, K in kernel_rows(self.kernel, Z, self.X, self.max_memory):
+                explained = solution.system.explained(K.T)
                 variance[np.ix_(rows, solution.columns)] -= explained[:, None]
             variance[:, solution.columns] *= self._likelihood_scale(solution)
         return np.maximum(variance, 0.0)
+
+    def intervals(self, Z: Points, coverage: float) -> np.ndarray:
+        """Return prediction intervals by the jackknife+, from leave-one-out fits in closed form.
+
+        Parameters
+        ----------
+        Z : points
+            The new points, r of them.
+        coverage : float
+            The nominal coverage, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (r, q, 2)
+            The bounds for each target.
+
+        References
+        ----------
+        Barber, Candès, Ramdas and Tibshirani, "Predictive inference with the jackknife+", Annals of
+        Statistics 49, 2021.
+        """
+        bounds = np.empty((length(Z), len(self.alphas), 2))
+        for alpha in sorted(set(self.alphas.tolist())):
+            columns = np.flatnonzero(self.alphas == alpha)
+            smoother = self._smoothers.get(alpha) or self._smoother(alpha, columns)
+            for rows, K in kernel_rows(self.kernel, Z, self.X, self.max_memory):
+                bounds[np.ix_(rows, columns)] = smoother.bounds(K, coverage)
+        return bounds
+
+    @property
+    def n_left_out(self) -> int:
+        """The number of leave-one-out fits from which `intervals` are computed."""
+        return len(self.Y)
+
+    @cached_property
+    def _smoothers(self) -> dict[float, DualSmoother]:
+        """The results of `_smoother` that are stored; not a field, so model files omit them."""
+        return {}
+
+    def _smoother(self, alpha: float, columns: np.ndarray) -> DualSmoother:
+        """Factorise the system of some targets for `intervals`; keep it if there is one alpha."""
+        check_interval_memory(len(self.Y), self.max_memory)
+        if len(self.Y) - self.intercept < 1:
+            raise ValueError(
+                "leave-one-out with an intercept needs at least two points, got n_samples = 1"
+            )
+        stored = None
+        if isinstance(self.kernel, Precomputed):
+            stored = gram(self.kernel, self.X, max_memory=self.max_memory)
+        K = self._dense_gram(1, stored)
+        own = stored is None or self.weights is not None
+        try:
+            L = Cholesky().lower_factor(K, alpha, overwrite=own)
+        except NotPositiveDefiniteError as why:
+            raise NotPositiveDefiniteError(
+                f"prediction intervals in closed form need a positive definite system ({why}). Use "
+                f"a larger alpha, or `conformalize` with data that were not used in `fit`"
+            ) from None
+        root = None if self.weights is None else np.sqrt(self.weights)
+        smoother = DualSmoother(
+            invert_lower(L, overwrite=True), self.Y[:, columns], root, intercept=self.intercept
+        )
+        if len(columns) == len(self.alphas):
+            self._smoothers[alpha] = smoother
+        return smoother
 
     def _likelihood_scale(self, solution: _AlphaSolution) -> np.ndarray:
         """Return the factor c of the prior covariance c k that maximises the likelihood."""
@@ -358,6 +425,18 @@ class ExactRidge(_RidgeProblem):
         return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
 
 
+def kernel_rows(
+    kernel: Kernel, Z: Points, X: Points, max_memory: Any
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the indices of some points of Z and their kernel values with X, in small blocks."""
+    # Use a small part of the memory budget, because a solve with these rows needs memory too.
+    block = min(_CROSS_KERNEL_BYTES, budget_in_bytes(max_memory) // 32)
+    tiles, step = TiledGram(kernel, Z, X), max(1, block // (8 * length(X)))
+    for start in range(0, length(Z), step):
+        rows = np.arange(start, min(start + step, length(Z)))
+        yield rows, tiles.rows(rows)
+
+
 class _AlphaSolution(NamedTuple):
     """The solution for all targets that have the same alpha."""
 
@@ -408,6 +487,9 @@ class LandmarkRidge(_RidgeProblem):
         The landmarks; set by `solve`.
     among : points or None, default=None
         The points from which landmarks are chosen; None means X.  Must be given if X is `Blocks`.
+    calibration : Calibration or None, default=None
+        A random sample of at most 2000 training points, which `intervals` needs; set by
+        `calibrate`.
 
     See Also
     --------
@@ -443,6 +525,7 @@ class LandmarkRidge(_RidgeProblem):
     report: Report | None = None
     points: Points = None
     among: Points = None
+    calibration: Calibration | None = None
     _path: NystroemPath | None = None
     _n: int = 0
 
@@ -520,6 +603,73 @@ class LandmarkRidge(_RidgeProblem):
                 out[rows, columns] = (outside + inside)[:, None] * scale
         return out
 
+    def calibrate(
+        self, path: NystroemPath | None, X: Points, Y: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        """Store a random sample of at most 2000 training points, which `intervals` needs.
+
+        Parameters
+        ----------
+        path : NystroemPath or None
+            The solutions for all training points, if they were not computed by `solve`.
+        X : points
+            Training points.
+        Y : ndarray of shape (n, q)
+            Their targets.
+        weights : ndarray of shape (n,) or None
+            Their weights; None means 1.
+        """
+        if path is not None:
+            self.points, self._path = path.points, path
+            self._discard_data(len(self.Y))
+        draw = np.arange(len(Y))
+        if len(Y) > _MAX_CALIBRATION_POINTS:
+            rng = np.random.default_rng(0)
+            draw = np.sort(rng.choice(len(Y), _MAX_CALIBRATION_POINTS, replace=False))
+        w = np.ones(len(draw)) if weights is None else weights[draw]
+        self.calibration = Calibration(take(X, draw), Y[draw], w)
+
+    @property
+    def n_left_out(self) -> int:
+        """The number of leave-one-out fits from which `intervals` are computed."""
+        return 0 if self.calibration is None else len(self.calibration.Y)
+
+    def intervals(self, Z: Points, coverage: float) -> np.ndarray:
+        """Return prediction intervals by the jackknife+, in which `calibration` is left out.
+
+        All leave-one-out models have the same landmarks.
+
+        Parameters
+        ----------
+        Z : points
+            The new points, r of them.
+        coverage : float
+            The nominal coverage, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (r, q, 2)
+            The bounds for each target.
+
+        References
+        ----------
+        Barber, Candès, Ramdas and Tibshirani, "Predictive inference with the jackknife+", Annals of
+        Statistics 49, 2021.
+        """
+        path, bounds = (
+            self._factorised_path("intervals"),
+            np.empty((length(Z), len(self.alphas), 2)),
+        )
+        if self.calibration is None:
+            raise ValueError(
+                "the model contains no calibration points, because it was saved by an earlier "
+                "version; fit it again, or use `conformalize` with data that were not used in `fit`"
+            )
+        for alpha in np.unique(self.alphas):
+            columns = self.alphas == alpha
+            bounds[:, columns] = path.intervals(Z, self.calibration, alpha, coverage)[:, columns]
+        return bounds
+
     def noise_variance(self) -> np.ndarray:
         """Return the noise variance c alpha of an observation of weight 1, for each target.
 
@@ -534,12 +684,12 @@ class LandmarkRidge(_RidgeProblem):
             noise[column] = max(float(path.objective(alpha)[column]), 0.0) / n
         return noise
 
-    def _factorised_path(self) -> NystroemPath:
-        """Return the factorisation of the system, from which standard deviations are computed."""
+    def _factorised_path(self, what: str = "standard deviations") -> NystroemPath:
+        """Return the factorisation of the system, from which `what` is computed."""
         if self._path is None:
             raise ValueError(
-                "standard deviations need a factorisation, which solver='krill' does not compute; "
-                "use solver='nystroem'"
+                f"{what} need a factorisation, which solver='krill' does not compute; use "
+                f"solver='nystroem'"
             )
         return self._path
 
