@@ -25,6 +25,8 @@ LABELS = (X[:, 0] > X[:, 1]).astype(float)
 VALUES = 1.0 + np.sin(X[:, 0]) + 0.1 * rng.random(N)  # positive, for the Poisson loss
 
 KINDS = {type(estimator): estimator for estimator in ESTIMATORS}
+# Models with leave-one-out predictions in closed form; intervals of others need scores.
+CLOSED_FORM = (KernelRidge, mercer.KernelRidgeCV, mercer.GaussianProcessRegressor)
 SLOW = {"GPLVM", "BayesianGPLVM", "Autoencoder", "MetricMDS", "GaussianProcessClassifier"}
 
 # Arguments of each public method, by its name.
@@ -40,11 +42,16 @@ CALLS = {
     "merge": lambda m, X, y: None,  # needs two models fitted by partial_fit
     "path": lambda m, X, y: m.path(X, y, [0.1, 1.0]),
     "sample": lambda m, X, y: m.sample(20, random_state=0),
+    "conformalize": lambda m, X, y: m.conformalize(X, y),
     "correlations": lambda m, X, y: m.correlations(X, y),
     "fit": lambda m, X, y: m.fit(X, y),
     "fit_predict": lambda m, X, y: m.fit_predict(X),
     "fit_transform": lambda m, X, y: m.fit_transform(X, y),
     "partial_fit": lambda m, X, y: m.partial_fit(X, y),
+    "predict_interval": lambda m, X, y: (
+        m if isinstance(m, CLOSED_FORM) else m.conformalize(X, y)
+    ).predict_interval(X),
+    "predict_set": lambda m, X, y: m.conformalize(X, y).predict_set(X),
     "score": lambda m, X, y: m.score(X, y),
 }
 

@@ -104,6 +104,8 @@ def _variants():
         options = model.get_params()
         if "kernel" not in options or isinstance(options["kernel"], mercer.MultipleKernel):
             continue
+        if isinstance(model, mercer.RFMRegressor | mercer.RFMClassifier):  # families of kernels
+            continue
         model = clone(model).set_params(kernel=None if _is_process(model) else "rbf")
         solver = options.get("eigen_solver", options.get("solver"))
         varied = [{}]

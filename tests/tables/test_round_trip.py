@@ -38,8 +38,8 @@ pa = pytest.importorskip("pyarrow")
 
 # The target of each method of `mercer fit`.
 TARGETS = {
-    **dict.fromkeys(("ridge", "gp", "svr"), "price"),
-    **dict.fromkeys(("logistic", "svc", "fisher"), "kind"),
+    **dict.fromkeys(("ridge", "gp", "svr", "rfm"), "price"),
+    **dict.fromkeys(("logistic", "svc", "fisher", "rfm-classes"), "kind"),
     **dict.fromkeys(("oneclass", "kmeans"), None),
 }
 FEATURES = ["area", "rooms", "city", "garden", "day", "review", "id", "year"]
