@@ -301,8 +301,12 @@ def test_a_walk_to_neighbours(page, scene):
         order = np.argsort(d, kind="stable")
         return [int(j) for j in order if j != i][:10], d
 
-    page.page.mouse.click(*page.place(*Z[10].tolist()))
-    start = page("ex.point.current")
+    for _ in range(5):  # the layout of the test before may still change
+        page.page.mouse.click(*page.place(*Z[10].tolist()))
+        start = page("ex.point.current")
+        if start in (10, 11, 12):
+            break
+        page.page.wait_for_timeout(200)
     assert start in (10, 11, 12)
     assert page("ex.point.neighbours") == neighbours(start)[0]
     panel = page.page.get_by_role("tabpanel", name="Point")
