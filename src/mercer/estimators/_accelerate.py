@@ -438,12 +438,13 @@ def accelerate(
     random_state: RandomState = None,
     verbose: int = 0,
 ) -> AcceleratedModel:
-    """Return a model with the same predictions that are computed several times faster.
+    """Return a model with the same predictions that are usually computed faster.
 
     Predictions are derived from approximations with a proven error bound, and only undecided points
     are passed to the model.  The predicted classes, or the signs of a one-class SVM, are identical
-    to those of the model for every input.  Predicted values of a regression are within `tolerance`
-    of those of the model.
+    to those of the model, except where two functions are equal up to rounding errors: there, the
+    prediction of the model itself depends on the other points of the call.  Predicted values of a
+    regression are within `tolerance` of those of the model.
 
     Parameters
     ----------
